@@ -1,0 +1,10 @@
+# Writes OUTPUT: #define PK_BUILD "<version>+<hash of FILES>".  Run by core/CMakeLists.txt when a source changed.
+set(all "")
+foreach(file IN LISTS FILES)
+  file(SHA256 ${file} hash)
+  get_filename_component(name ${file} NAME)
+  string(APPEND all "${name} ${hash}\n")
+endforeach()
+string(SHA256 digest "${all}")
+string(SUBSTRING ${digest} 0 16 digest)
+file(WRITE ${OUTPUT} "#define PK_BUILD \"${VERSION}+${digest}\"\n")

@@ -1,0 +1,325 @@
+/* Convolutions as products of which one factor, the im2col matrix, is packed panel by panel.
+ *
+ * Columns of that matrix run over (sample, output position), so that small images fill the tiles too.  A block's result
+ * lies in scratch until its sum over k is complete. */
+#include "convolutions.h"
+
+#include "columns.h"
+#include "pool.h"
+#include "tile.h"
+
+#define BLOCK_ROWS 256
+
+/* The scratch of one task, 700 KiB. */
+typedef struct {
+    pk_runs runs;
+    _Alignas(64) float panel[PK_PRODUCT_CHUNK * PK_TILE_COLUMNS + 16];
+    _Alignas(64) float rows[PK_TILE_COLUMNS * PK_A_ROW_STRIDE + 16]; /* im2col rows before they are turned */
+    _Alignas(64) float block[BLOCK_ROWS * PK_COLUMN_BLOCK + 16];
+    _Alignas(64) float packed[]; /* pk_packed_a_floats(BLOCK_ROWS), at most 92 Ki floats */
+} conv_room;
+
+/* What the tasks of one call share.  Blocks are numbered with the group outermost, rows innermost. */
+typedef struct {
+    pk_conv conv;
+    const float *x, *w, *dy, *bias;
+    float *y, *dx, *dw;
+    int32_t activation, accumulate;
+    int64_t in_channels, out_channels; /* of one group */
+    int64_t taps;                      /* rows of the im2col matrix of one group */
+    int64_t positions, columns;        /* of one sample, of all */
+    int64_t down, across;              /* blocks */
+    int64_t block_rows, block_columns;
+} conv_work;
+
+static conv_work describe(const pk_conv *conv) {
+    conv_work w = {.conv = *conv};
+    pk_conv *c = &w.conv;
+    w.in_channels = c->channels / c->groups;
+    w.out_channels = c->out_channels / c->groups;
+    w.taps = w.in_channels * c->kernel_h * c->kernel_w;
+    w.positions = c->out_h * c->out_w;
+    w.columns = c->n * w.positions;
+    /* A convolution of single pixels does not know rows: one long run instead of many short ones. */
+    if (c->kernel_h == 1 && c->kernel_w == 1 && c->stride_h == 1 && c->stride_w == 1 && c->out_h == c->height &&
+        c->out_w == c->width) {
+        c->width = c->out_w = w.positions;
+        c->height = c->out_h = 1;
+    }
+    return w;
+}
+
+/* Cuts rows x columns into blocks of at most most_rows x most_columns, and further until there are as many as wanted. */
+static void cut(conv_work *w, int64_t rows, int64_t columns, int64_t most_rows, int64_t most_columns, int64_t wanted) {
+    w->down = pk_ceil_div(rows, most_rows);
+    w->across = pk_ceil_div(columns, most_columns);
+    while (w->down * w->across * w->conv.groups < wanted) {
+        if (pk_ceil_div(columns, w->across) > PK_TILE_COLUMNS)
+            w->across++;
+        else if (pk_ceil_div(rows, w->down) > PK_TILE_ROWS / 2)
+            w->down++;
+        else
+            break;
+    }
+    w->block_rows = pk_ceil_div(rows, w->down);
+    w->down = pk_ceil_div(rows, w->block_rows);
+    w->block_columns = pk_ceil_div(pk_ceil_div(columns, w->across), PK_TILE_COLUMNS) * PK_TILE_COLUMNS;
+    w->across = pk_ceil_div(columns, w->block_columns);
+}
+
+static int64_t wanted_blocks(const pk_call *call) {
+    return pk_pool_smallest(call->pool) ? INT64_MAX : pk_threads(call) == 1 ? 1 : 2 * pk_threads(call);
+}
+
+/* Group, first row and first column of block i. */
+typedef struct { int64_t group, row, rows, column, columns; } place;
+static place place_of(const conv_work *w, int64_t i, int64_t rows, int64_t columns) {
+    place p = {.group = i / (w->down * w->across), .row = i % w->down * w->block_rows};
+    p.column = i / w->down % w->across * w->block_columns;
+    p.rows = pk_min_i64(w->block_rows, rows - p.row);
+    p.columns = pk_min_i64(w->block_columns, columns - p.column);
+    return p;
+}
+
+/* ---- forward: y[o, column] = sum over taps of w[o, tap] * im2col[tap, column] ---- */
+
+PK_INLINE pk_vec finished(pk_vec v, pk_vec bias, const int32_t activation) {
+    v = pk_add(v, bias);
+    switch (activation) {
+    case PK_ACT_RELU: return pk_relu(v);
+    case PK_ACT_TANH: return pk_tanh(v);
+    case PK_ACT_SIGMOID: return pk_sigmoid(v);
+    default: return v;
+    }
+}
+
+/* One stretch of a sample's positions for all rows of the block, from scratch to y. */
+PK_INLINE void write_part(const conv_work *w, const place *p, const float *block, float *y, int64_t n,
+                          const int32_t activation) {
+    const float *bias = w->bias ? w->bias + p->group * w->out_channels + p->row : NULL;
+    for (int64_t r = 0; r < p->rows; r++, block += PK_COLUMN_BLOCK, y += w->positions) {
+        const pk_vec b = pk_set1(bias ? bias[r] : 0.0f);
+        PK_FOR16(i, c, n) {
+            pk_vec v = pk_load_n(block + i, c);
+            if (w->accumulate) v = pk_add(pk_load_n(y + i, c), v);
+            pk_store_n(y + i, finished(v, b, activation), c);
+        }
+    }
+}
+
+static void write_outputs(const conv_work *w, const place *p, const float *block) {
+    for (int64_t at = 0, n; at < p->columns; at += n) {
+        const int64_t sample = (p->column + at) / w->positions, position = (p->column + at) % w->positions;
+        n = pk_min_i64(w->positions - position, p->columns - at);
+        float *y = w->y + (sample * w->conv.out_channels + p->group * w->out_channels + p->row) * w->positions + position;
+        switch (w->activation) {
+        case PK_ACT_RELU: write_part(w, p, block + at, y, n, PK_ACT_RELU); break;
+        case PK_ACT_TANH: write_part(w, p, block + at, y, n, PK_ACT_TANH); break;
+        case PK_ACT_SIGMOID: write_part(w, p, block + at, y, n, PK_ACT_SIGMOID); break;
+        default: write_part(w, p, block + at, y, n, PK_ACT_NONE);
+        }
+    }
+}
+
+static void forward_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+    const conv_work *w = context;
+    conv_room *room = scratch;
+    (void)thread;
+    for (int64_t i = begin; i < end; i++) {
+        const place p = place_of(w, i, w->out_channels, w->columns);
+        const float *filter = w->w + (p.group * w->out_channels + p.row) * w->taps;
+        for (int64_t k0 = 0; k0 < w->taps; k0 += PK_PRODUCT_CHUNK) {
+            const int64_t k = pk_min_i64(PK_PRODUCT_CHUNK, w->taps - k0);
+            pk_pack_a(PK_ORDER_ROWS, filter + k0, w->taps, p.rows, k, room->packed);
+            for (int64_t j = 0; j < p.columns; j += PK_TILE_COLUMNS) {
+                const int64_t n = pk_min_i64(PK_TILE_COLUMNS, p.columns - j);
+                pk_find_runs(&w->conv, p.group, p.column + j, p.column + j + n, &room->runs);
+                pk_copy_columns(&w->conv, &room->runs, w->x, k0, k, room->panel, PK_TILE_COLUMNS);
+                pk_tile_column(PK_ORDER_ROWS, p.rows, k, room->packed, room->panel, room->block + j, PK_COLUMN_BLOCK, n,
+                               k0 > 0);
+            }
+        }
+        write_outputs(w, &p, room->block);
+    }
+}
+
+void pk_conv_forward(const pk_call *call, const pk_conv *conv, const float *x, const float *w, const float *bias,
+                     int32_t activation, int32_t accumulate, float *y) {
+    conv_work work = describe(conv);
+    work.x = x;
+    work.w = w;
+    work.bias = bias;
+    work.activation = activation;
+    work.accumulate = accumulate;
+    work.y = y;
+    if (work.columns <= 0 || work.out_channels <= 0) return;
+    cut(&work, work.out_channels, work.columns, BLOCK_ROWS, PK_COLUMN_BLOCK, wanted_blocks(call));
+    pk_parallel(call, work.conv.groups * work.down * work.across, 1, forward_task, &work);
+}
+
+/* ---- input gradient: for each tap the sum over output channels of w[o, tap] * dy[o, column], added where it lies ---- */
+
+/* Packs dy[k0 .. k0 + k, columns] of the group; a panel may reach over several samples. */
+static void pack_dy(const conv_work *w, int64_t group, int64_t k0, int64_t k, int64_t column, int64_t n, float *panel) {
+    for (int64_t at = 0, count; at < n; at += count) {
+        const int64_t sample = (column + at) / w->positions, position = (column + at) % w->positions;
+        count = pk_min_i64(w->positions - position, n - at);
+        const float *dy = w->dy + (sample * w->conv.out_channels + group * w->out_channels + k0) * w->positions + position;
+        if (count == n) {
+            pk_pack_b(PK_ORDER_ROWS, dy, w->positions, k, n, panel);
+            return;
+        }
+        for (int64_t q = 0; q < k; q++)
+            PK_FOR16(i, c, count) pk_store_n(panel + q * PK_TILE_COLUMNS + at + i, pk_load_n(dy + q * w->positions + i, c), c);
+    }
+}
+
+/* Rows row..row + rows of the gradient of the im2col matrix, for columns of one or more whole samples or a part of one. */
+static void gradient_block(const conv_work *w, int64_t group, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                           conv_room *room) {
+    for (int64_t k0 = 0; k0 < w->out_channels; k0 += PK_PRODUCT_CHUNK) {
+        const int64_t k = pk_min_i64(PK_PRODUCT_CHUNK, w->out_channels - k0);
+        const float *filter = w->w + (group * w->out_channels + k0) * w->taps + row;
+        pk_pack_a(PK_ORDER_COLUMNS, filter, w->taps, rows, k, room->packed);
+        for (int64_t j = 0; j < columns; j += PK_TILE_COLUMNS) {
+            const int64_t n = pk_min_i64(PK_TILE_COLUMNS, columns - j);
+            pack_dy(w, group, k0, k, column + j, n, room->panel);
+            pk_tile_column(PK_ORDER_COLUMNS, rows, k, room->packed, room->panel, room->block + j, PK_COLUMN_BLOCK, n, k0 > 0);
+        }
+    }
+    pk_find_runs(&w->conv, group, column, column + columns, &room->runs);
+    pk_add_columns(&w->conv, &room->runs, room->block, PK_COLUMN_BLOCK, row, rows, w->dx);
+}
+
+/* A block here is some channels of some whole samples, so that every value of dx has one task; inside, blocks of columns
+ * begin at the first sample, and a sample's cut does not depend on its place in the batch. */
+static void input_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+    const conv_work *w = context;
+    const pk_conv *c = &w->conv;
+    const int64_t area = c->kernel_h * c->kernel_w, pixels = c->height * c->width;
+    (void)thread;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t group = i / (w->down * w->across), channel = i % w->down * w->block_rows;
+        const int64_t sample = i / w->down % w->across * w->block_columns;
+        const int64_t channels = pk_min_i64(w->block_rows, w->in_channels - channel);
+        const int64_t samples = pk_min_i64(w->block_columns, c->n - sample);
+        for (int64_t s = sample; s < sample + samples && !w->accumulate; s++) {
+            float *dx = w->dx + (s * c->channels + group * w->in_channels + channel) * pixels;
+            PK_FOR16(j, n, channels * pixels) pk_store_n(dx + j, pk_zero(), n);
+        }
+        const int64_t last = (sample + samples) * w->positions;
+        for (int64_t at = sample * w->positions; at < last; at += PK_COLUMN_BLOCK)
+            for (int64_t row = channel * area; row < (channel + channels) * area; row += BLOCK_ROWS)
+                gradient_block(w, group, row, pk_min_i64(BLOCK_ROWS, (channel + channels) * area - row), at,
+                               pk_min_i64(PK_COLUMN_BLOCK, last - at), scratch);
+    }
+}
+
+void pk_conv_input_gradient(const pk_call *call, const pk_conv *conv, const float *dy, const float *w,
+                            int32_t accumulate, float *dx) {
+    conv_work work = describe(conv);
+    work.dy = dy;
+    work.w = w;
+    work.accumulate = accumulate;
+    work.dx = dx;
+    if (conv->n <= 0 || work.in_channels <= 0) return;
+    const int64_t area = work.conv.kernel_h * work.conv.kernel_w;
+    const int64_t wanted = wanted_blocks(call);
+    /* Samples share a block only when it holds them whole. */
+    work.block_columns = pk_max_i64(1, PK_COLUMN_BLOCK / pk_max_i64(1, work.positions));
+    work.block_rows = pk_max_i64(1, BLOCK_ROWS / area);
+    while (pk_ceil_div(conv->n, work.block_columns) * pk_ceil_div(work.in_channels, work.block_rows) * conv->groups <
+           wanted) {
+        if (work.block_columns > 1)
+            work.block_columns = pk_ceil_div(work.block_columns, 2);
+        else if (work.block_rows > 1)
+            work.block_rows = pk_ceil_div(work.block_rows, 2);
+        else
+            break;
+    }
+    work.across = pk_ceil_div(conv->n, work.block_columns);
+    work.down = pk_ceil_div(work.in_channels, work.block_rows);
+    pk_parallel(call, conv->groups * work.down * work.across, 1, input_task, &work);
+}
+
+/* ---- filter gradient: dw[o, tap] = sum over columns of dy[o, column] * im2col[tap, column] ---- */
+
+/* Packs dy[row .. row + rows, columns] of the group with columns contiguous. */
+static void pack_dy_rows(const conv_work *w, const place *p, int64_t column, int64_t k, float *packed) {
+    for (int64_t at = 0, count; at < k; at += count) {
+        const int64_t sample = (column + at) / w->positions, position = (column + at) % w->positions;
+        count = pk_min_i64(w->positions - position, k - at);
+        const float *dy = w->dy + (sample * w->conv.out_channels + p->group * w->out_channels + p->row) * w->positions;
+        for (int64_t r = 0; r < p->rows; r++)
+            PK_FOR16(i, c, count)
+                pk_store(packed + r * PK_A_ROW_STRIDE + at + i, pk_load_n(dy + r * w->positions + position + i, c));
+    }
+}
+
+static void write_filters(const conv_work *w, const place *p, const float *block) {
+    float *dw = w->dw + (p->group * w->out_channels + p->row) * w->taps + p->column;
+    for (int64_t r = 0; r < p->rows; r++, dw += w->taps, block += PK_COLUMN_BLOCK)
+        PK_FOR16(i, c, p->columns) {
+            pk_vec v = pk_load_n(block + i, c);
+            if (w->accumulate) v = pk_add(pk_load_n(dw + i, c), v);
+            pk_store_n(dw + i, v, c);
+        }
+}
+
+static void filter_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+    const conv_work *w = context;
+    conv_room *room = scratch;
+    (void)thread;
+    for (int64_t i = begin; i < end; i++) {
+        const place p = place_of(w, i, w->out_channels, w->taps);
+        for (int64_t r = 0; r < p.rows; r++)
+            PK_FOR16(j, n, p.columns) pk_store(room->block + r * PK_COLUMN_BLOCK + j, pk_zero());
+        for (int64_t k0 = 0; k0 < w->columns; k0 += PK_PRODUCT_CHUNK) {
+            const int64_t k = pk_min_i64(PK_PRODUCT_CHUNK, w->columns - k0);
+            pk_find_runs(&w->conv, p.group, k0, k0 + k, &room->runs);
+            pack_dy_rows(w, &p, k0, k, room->packed);
+            for (int64_t j = 0; j < p.columns; j += PK_TILE_COLUMNS) {
+                const int64_t n = pk_min_i64(PK_TILE_COLUMNS, p.columns - j);
+                pk_copy_columns(&w->conv, &room->runs, w->x, p.column + j, n, room->rows, PK_A_ROW_STRIDE);
+                pk_pack_b(PK_ORDER_COLUMNS, room->rows, PK_A_ROW_STRIDE, k, n, room->panel);
+                pk_tile_column(PK_ORDER_ROWS, p.rows, k, room->packed, room->panel, room->block + j, PK_COLUMN_BLOCK, n, 1);
+            }
+        }
+        write_filters(w, &p, room->block);
+    }
+}
+
+void pk_conv_filter_gradient(const pk_call *call, const pk_conv *conv, const float *x, const float *dy,
+                             int32_t accumulate, float *dw) {
+    conv_work work = describe(conv);
+    work.x = x;
+    work.dy = dy;
+    work.accumulate = accumulate;
+    work.dw = dw;
+    if (work.taps <= 0 || work.out_channels <= 0) return;
+    cut(&work, work.out_channels, work.taps, BLOCK_ROWS, PK_COLUMN_BLOCK, wanted_blocks(call));
+    pk_parallel(call, work.conv.groups * work.down * work.across, 1, filter_task, &work);
+}
+
+/* ---- bias gradient ---- */
+
+static void bias_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+    const conv_work *w = context;
+    (void)thread;
+    (void)scratch;
+    for (int64_t c = begin; c < end; c++) {
+        float sum = 0;
+        for (int64_t s = 0; s < w->conv.n; s++)
+            sum += pk_row_sum(w->dy + (s * w->conv.out_channels + c) * w->positions, w->positions);
+        w->dw[c] = w->accumulate ? w->dw[c] + sum : sum;
+    }
+}
+
+void pk_conv_bias_gradient(const pk_call *call, const pk_conv *conv, const float *dy, int32_t accumulate, float *db) {
+    conv_work work = describe(conv);
+    work.dy = dy;
+    work.accumulate = accumulate;
+    work.dw = db;
+    const int64_t grain = pk_ceil_div(32768, pk_max_i64(1, work.columns));
+    pk_parallel(call, conv->out_channels, grain, bias_task, &work);
+}

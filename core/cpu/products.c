@@ -1,0 +1,161 @@
+/* C = op(A) op(B): C is cut into blocks, one task each; a block packs its rows of A once per chunk of k and one panel of B
+ * at a time, which then stays in the L1 cache while all rows of the block pass by. */
+#include "products.h"
+
+#include "pool.h"
+#include "tile.h"
+
+#define BLOCK_ROWS 256           /* packed A of a block stays in the L2 cache: 280 to 350 KiB */
+#define BLOCK_COLUMNS 1024       /* so that a block's C stays near */
+#define SMALL_WORK (200 * 1000)  /* multiply-adds below which waking another thread costs more than it saves */
+
+typedef struct {
+    const pk_product *p;
+    int64_t block_rows, block_columns;
+    int64_t blocks_down;         /* blocks in a column of blocks */
+} product_work;
+
+PK_INLINE pk_vec activate(pk_vec x, int32_t activation) {
+    switch (activation) {
+    case PK_ACT_RELU: return pk_relu(x);
+    case PK_ACT_TANH: return pk_tanh(x);
+    case PK_ACT_SIGMOID: return pk_sigmoid(x);
+    default: return x;
+    }
+}
+
+PK_INLINE void finish(float *c, int64_t stride, int64_t rows, int64_t columns, const float *row_bias,
+                      const float *column_bias, const int32_t activation) {
+    for (int64_t r = 0; r < rows; r++, c += stride) {
+        const pk_vec rb = row_bias ? pk_set1(row_bias[r]) : pk_zero();
+        PK_FOR16(j, n, columns) {
+            pk_vec x = pk_load_n(c + j, n);
+            if (row_bias) x = pk_add(x, rb);
+            if (column_bias) x = pk_add(x, pk_load_n(column_bias + j, n));
+            pk_store_n(c + j, activate(x, activation), n);
+        }
+    }
+}
+
+void pk_finish(float *c, int64_t stride, int64_t rows, int64_t columns, const float *row_bias,
+               const float *column_bias, int32_t activation) {
+    switch (activation) {
+    case PK_ACT_RELU: finish(c, stride, rows, columns, row_bias, column_bias, PK_ACT_RELU); break;
+    case PK_ACT_TANH: finish(c, stride, rows, columns, row_bias, column_bias, PK_ACT_TANH); break;
+    case PK_ACT_SIGMOID: finish(c, stride, rows, columns, row_bias, column_bias, PK_ACT_SIGMOID); break;
+    default: if (row_bias || column_bias) finish(c, stride, rows, columns, row_bias, column_bias, PK_ACT_NONE);
+    }
+}
+
+static void finish_part(const pk_product *p, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+    pk_finish(p->c + row * p->c_stride + column, p->c_stride, rows, columns, NULL, p->bias ? p->bias + column : NULL,
+              p->activation);
+}
+
+/* An empty sum. */
+static void clear_block(const pk_product *p, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+    for (int64_t r = row; r < row + rows && !p->accumulate; r++)
+        PK_FOR16(j, n, columns) pk_store_n(p->c + r * p->c_stride + column + j, pk_zero(), n);
+    finish_part(p, row, rows, column, columns);
+}
+
+/* Few rows: B is read where it lies, since each value of it is used once; only a last vector that is not whole is packed. */
+static void skinny_chunk(const pk_product *p, const float *packed, float *panel, int64_t k0, int64_t k, int64_t row,
+                         int64_t rows, int64_t column, int64_t columns, int32_t add) {
+    const pk_order order = p->a_transposed ? PK_ORDER_COLUMNS : PK_ORDER_ROWS;
+    const pk_tile_row *tile = &pk_tiles[order][rows];
+    const float *b = p->b + k0 * p->b_stride + column;
+    float *c = p->c + row * p->c_stride + column;
+    int64_t j = 0;
+    for (int64_t n; columns - j >= 16; j += n) {
+        pk_tile_fn fn = tile->narrow;
+        n = 16;
+        if (columns - j >= tile->wide_columns) {
+            fn = tile->wide;
+            n = tile->wide_columns;
+        } else if (columns - j >= PK_TILE_COLUMNS) {
+            fn = tile->full;
+            n = PK_TILE_COLUMNS;
+        }
+        fn(k, packed, b + j, p->b_stride, c + j, p->c_stride, n, add);
+    }
+    if (j == columns) return;
+    pk_pack_b(PK_ORDER_ROWS, b + j, p->b_stride, k, columns - j, panel);
+    tile->narrow(k, packed, panel, PK_TILE_COLUMNS, c + j, p->c_stride, columns - j, add);
+}
+
+static void panel_chunk(const pk_product *p, const float *packed, float *panel, int64_t k0, int64_t k, int64_t row,
+                        int64_t rows, int64_t column, int64_t columns, int32_t add, int last) {
+    const pk_order a_order = p->a_transposed ? PK_ORDER_COLUMNS : PK_ORDER_ROWS;
+    const pk_order b_order = p->b_transposed ? PK_ORDER_COLUMNS : PK_ORDER_ROWS;
+    for (int64_t j = column; j < column + columns; j += PK_TILE_COLUMNS) {
+        const int64_t n = pk_min_i64(PK_TILE_COLUMNS, column + columns - j);
+        const float *b = p->b_transposed ? p->b + j * p->b_stride + k0 : p->b + k0 * p->b_stride + j;
+        pk_pack_b(b_order, b, p->b_stride, k, n, panel);
+        pk_tile_column(a_order, rows, k, packed, panel, p->c + row * p->c_stride + j, p->c_stride, n, add);
+        if (last) finish_part(p, row, rows, j, n);
+    }
+}
+
+static void product_block(const pk_product *p, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                          float *scratch) {
+    float *panel = scratch, *packed = scratch + PK_PRODUCT_CHUNK * PK_TILE_COLUMNS;
+    const int skinny = rows <= PK_TILE_ROWS && !p->b_transposed;
+    if (p->k == 0) clear_block(p, row, rows, column, columns);
+    for (int64_t k0 = 0; k0 < p->k; k0 += PK_PRODUCT_CHUNK) {
+        const int64_t k = pk_min_i64(PK_PRODUCT_CHUNK, p->k - k0);
+        const int32_t add = p->accumulate || k0 > 0;
+        const int last = k0 + k == p->k;
+        if (p->a_transposed)
+            pk_pack_a(PK_ORDER_COLUMNS, p->a + k0 * p->a_stride + row, p->a_stride, rows, k, packed);
+        else
+            pk_pack_a(PK_ORDER_ROWS, p->a + row * p->a_stride + k0, p->a_stride, rows, k, packed);
+        if (!skinny) {
+            panel_chunk(p, packed, panel, k0, k, row, rows, column, columns, add, last);
+            continue;
+        }
+        skinny_chunk(p, packed, panel, k0, k, row, rows, column, columns, add);
+        if (last) finish_part(p, row, rows, column, columns);
+    }
+}
+
+static void product_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+    const product_work *w = context;
+    (void)thread;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t row = i % w->blocks_down * w->block_rows, column = i / w->blocks_down * w->block_columns;
+        product_block(w->p, row, pk_min_i64(w->block_rows, w->p->m - row), column,
+                      pk_min_i64(w->block_columns, w->p->n - column), scratch);
+    }
+}
+
+/* Cuts C into about as many blocks as wanted, the longer side first, in whole tiles. */
+static product_work cut(const pk_product *p, int64_t wanted) {
+    int64_t down = pk_ceil_div(p->m, BLOCK_ROWS), across = pk_ceil_div(p->n, BLOCK_COLUMNS);
+    for (;;) {
+        const int64_t rows = pk_ceil_div(p->m, down), columns = pk_ceil_div(p->n, across);
+        if (down * across >= wanted) break;
+        if (columns >= 2 * PK_TILE_COLUMNS && (columns >= rows || rows < 2 * PK_TILE_ROWS))
+            across++;
+        else if (rows >= 2 * PK_TILE_ROWS)
+            down++;
+        else
+            break;
+    }
+    const int64_t columns = pk_ceil_div(pk_ceil_div(p->n, across), PK_TILE_COLUMNS) * PK_TILE_COLUMNS;
+    const int64_t rows = pk_ceil_div(p->m, down);
+    return (product_work){p, rows, columns, pk_ceil_div(p->m, rows)};
+}
+
+void pk_multiply(const pk_call *call, const pk_product *p) {
+    if (p->m <= 0 || p->n <= 0) return;
+    const int64_t work = p->m * p->n * p->k, threads = pk_threads(call);
+    int64_t pieces = threads == 1 || work < SMALL_WORK ? 1 : work < 100 * SMALL_WORK ? threads : 4 * threads;
+    if (pk_pool_smallest(call->pool)) pieces = INT64_MAX;
+    product_work w = cut(p, pieces);
+    const int64_t blocks = w.blocks_down * pk_ceil_div(p->n, w.block_columns);
+    if (pieces == 1 && blocks == 1)
+        product_block(p, 0, p->m, 0, p->n, pk_scratch(call));
+    else
+        pk_parallel(call, blocks, pieces == 1 ? blocks : 1, product_task, &w);
+}

@@ -1,0 +1,1 @@
+"""The command line: `app.py` and one file a command."""

@@ -1,0 +1,251 @@
+"""`paddlecli dataset`: list, show, fetch, check and sample data sets."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from paddlecli.data.transfer import Progress
+
+app = typer.Typer(
+    help="List, show, fetch, check and sample data sets.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Name = Annotated[str, typer.Argument(help="A data set's name, or the path of a card.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+
+
+@app.command("list")
+def list_command(as_json: Json = False) -> None:
+    """List the data sets and whether they are on this machine."""
+    from paddlecli.data import manage
+
+    found = [manage.summary(card) for card in manage.cards()]
+    if as_json:
+        _print_json({"datasets": found})
+        return
+    width = max(len(entry["name"]) for entry in found)
+    for entry in found:
+        head = f"{entry['name']:{width}}  {entry['state']:9}  {_size(entry['bytes']):>9}"
+        typer.echo(f"{head}  {entry['title']}")
+
+
+@app.command("info")
+def info_command(name: Name, as_json: Json = False) -> None:
+    """Show what a card says: contents, licence, citation, files, notes."""
+    from paddlecli.data import manage
+
+    found = manage.details(manage.card_of(name))
+    if as_json:
+        _print_json(found)
+        return
+    typer.echo(f"{found['name']}: {found['title']}\n\n{found['description']}\n")
+    for key in ("state", "folder", "licence", "citation", "homepage"):
+        if found.get(key):
+            typer.echo(f"{key:9} {found[key]}")
+    for split, part in found["splits"].items():
+        typer.echo(f"{'split':9} {split}: {part['samples']} samples")
+    for field in found["fields"]:
+        names = f" ({', '.join(field['names'])})" if field["names"] else ""
+        typer.echo(f"{field['role']:9} {field['name']}: {field['dtype']} {field['shape']}{names}")
+    for file in found["files"]:
+        typer.echo(f"{'file':9} {file['name']}: {file['bytes']} bytes, sha256 {file['sha256']}")
+    for subject, text in found["notes"].items():
+        typer.echo(f"\n{subject}: {text}")
+
+
+@app.command("download")
+def download_command(
+    names: Annotated[list[str] | None, typer.Argument(help="Data sets to fetch.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Fetch all data sets.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Fetch again what is there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Fetch data sets: PADDLECLI_MIRROR first if it is set, then the sources of the card."""
+    from paddlecli.data import fetch, manage
+    from paddlecli.errors import UsageError
+
+    if bool(names) == everything:
+        raise UsageError("name the data sets to fetch, or give --all")
+    chosen = manage.cards() if everything else [manage.card_of(name) for name in names or ()]
+    results = []
+    for card in chosen:
+        with _progress() as progress:
+            files = fetch.download(card, progress, force=force)
+        results.append({
+            "name": card.name,
+            "folder": str(manage.place(card)),
+            "files": [{"file": f.file, "path": str(f.path), "source": f.source} for f in files],
+        })  # fmt: skip
+        if not as_json:
+            new = sum(f.source is not None for f in files)
+            typer.echo(f"{card.name}: {len(files)} files ({new} fetched) in {manage.place(card)}")
+    if as_json:
+        _print_json({"datasets": results})
+
+
+@app.command("path")
+def path_command(name: Name, as_json: Json = False) -> None:
+    """Print the folder of a data set's files; it need not exist yet."""
+    from paddlecli.data import manage
+
+    folder = str(manage.place(manage.card_of(name)))
+    if as_json:
+        _print_json({"name": name, "folder": folder})
+    else:
+        typer.echo(folder)
+
+
+@app.command("verify")
+def verify_command(name: Name, as_json: Json = False) -> None:
+    """Compare the checksum of every file; exit code 4 if one is missing or wrong."""
+    from paddlecli.data import manage
+    from paddlecli.errors import DataError
+
+    states = manage.verify(manage.card_of(name))
+    if as_json:
+        _print_json({"name": name, "files": [
+            {"file": s.file, "path": str(s.path) if s.path else None, "state": s.state,
+             "expected": s.expected, "found": s.found} for s in states]})  # fmt: skip
+    else:
+        for s in states:
+            typer.echo(f"{s.state:8} {s.file}  {s.path or ''}")
+            if s.state == "wrong":
+                typer.echo(f"         sha256 is {s.found}\n         not       {s.expected}")
+    wrong = [s.file for s in states if s.state != "ok"]
+    if wrong:
+        raise DataError(
+            f"data set {name}: missing or wrong: {', '.join(wrong)}",
+            hint=f"paddlecli dataset download {name} --force",
+        )
+
+
+@app.command("head")
+def head_command(
+    name: Name,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="Rows to show.")] = 3,
+    split: Annotated[str, typer.Option(help="The split to take them from.")] = "test",
+    output: Annotated[
+        Path | None, typer.Option(help="Folder to write files to that `predict` takes.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the first rows of a split, or write them as files that `predict` takes."""
+    from paddlecli.data import samples
+    from paddlecli.data.opening import open_dataset
+
+    dataset = open_dataset(name)
+    if output is None:
+        found = samples.rows(dataset, split, count)
+        if as_json:
+            _print_json({"name": name, "split": split, "rows": found})
+        else:
+            for row in found:
+                typer.echo(json.dumps(row))
+        return
+    written = [str(path) for path in samples.write(dataset, split, count, output)]
+    if as_json:
+        _print_json({"name": name, "split": split, "files": written})
+    else:
+        typer.echo("\n".join(written))
+
+
+@app.command("import")
+def import_command(
+    name: Name,
+    path: Annotated[Path, typer.Argument(help="A file, or a folder that is searched.")],
+    as_json: Json = False,
+) -> None:
+    """Take files that were obtained by hand; they are known by their checksums, not their names."""
+    from paddlecli.data import manage
+
+    card = manage.card_of(name)
+    stored = manage.bring_in(card, path)
+    missing = [s.file for s in manage.verify(card) if s.state != "ok"]
+    if as_json:
+        _print_json(
+            {"name": name, "files": {k: str(v) for k, v in stored.items()}, "missing": missing}
+        )
+        return
+    for file, place in stored.items():
+        typer.echo(f"{file}  {place}")
+    if missing:
+        typer.echo(f"still missing: {', '.join(missing)}", err=True)
+
+
+def _print_json(found: dict[str, Any]) -> None:
+    typer.echo(json.dumps({"schema": 1, **found}, sort_keys=True))
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.0f} kB"
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """A live bar on a terminal, plain lines elsewhere; both on stderr."""
+    from paddlecli import settings
+
+    if not settings.interactive(sys.stderr):
+        yield _Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    )
+    with Bars(
+        *columns, console=Console(stderr=True, no_color=not settings.color(sys.stderr))
+    ) as bars:
+        yield _Live(bars)
+
+
+class _Lines:
+    """One line when a file begins, and what else there is to say."""
+
+    def start(self, name: str, total: int, source: str) -> None:
+        """See `Progress`."""
+        self.say(f"{name}: fetching {_size(total)} from {source}")
+
+    def advance(self, count: int) -> None:
+        """See `Progress`."""
+
+    def say(self, text: str) -> None:
+        """See `Progress`."""
+        typer.echo(text, err=True)
+
+
+class _Live:
+    """One bar a file."""
+
+    def __init__(self, bars: Any) -> None:
+        self.bars = bars
+        self.task: Any = None
+
+    def start(self, name: str, total: int, source: str) -> None:
+        """See `Progress`."""
+        self.task = self.bars.add_task(name, total=total)
+
+    def advance(self, count: int) -> None:
+        """See `Progress`."""
+        self.bars.update(self.task, advance=count)
+
+    def say(self, text: str) -> None:
+        """See `Progress`."""
+        self.bars.console.print(text, markup=False, highlight=False)

@@ -1,0 +1,117 @@
+"""Errors on the command line: one form for people, one for `--json`, one exit code each.
+
+Codes are those of `paddlecli.errors`; besides, 1 is a bug and 141 means that the reader of stdout
+went away (`| head -1`), as for any program that SIGPIPE ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from paddlecli.errors import Interrupted, PaddleCliError, ResourceError, UsageError
+
+BUG = 1
+BROKEN_PIPE = 141
+_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+def report(error: BaseException, arguments: Sequence[str]) -> int:
+    """Print `error` on stderr and return the exit code.
+
+    arguments: the command line, for `--json` and `--debug` before `--`.
+    """
+    options = _options(arguments)
+    if _is_broken_pipe(error):
+        return _close_stdout()
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else BUG
+    known = _expected(error)
+    if known is None and not isinstance(error, Exception):
+        raise error
+    if "--debug" in options:
+        _print_traceback(error)
+    if "--json" in options:
+        _print_json(known, error)
+    elif known is not None:
+        print(f"error: {known}" if _one_line(known) else str(known), file=sys.stderr)
+    elif "--debug" not in options:
+        print(_bug(error), file=sys.stderr)
+    return known.exit_code if known is not None else BUG
+
+
+def _options(arguments: Sequence[str]) -> list[str]:
+    given = list(arguments)
+    return given[: given.index("--")] if "--" in given else given
+
+
+def _one_line(error: PaddleCliError) -> bool:
+    return not getattr(error, "faults", ()) and not getattr(error, "trace", "")
+
+
+def _expected(error: BaseException) -> PaddleCliError | None:
+    """The error as one of the tree's; None for a bug."""
+    if isinstance(error, PaddleCliError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return Interrupted("interrupted")
+    if isinstance(error, MemoryError):
+        return ResourceError("out of memory", hint="use a smaller train.batch_size")
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return ResourceError(f"no space left on the disk: {error.filename or 'writing'}")
+    return _from_click(error)
+
+
+def _from_click(error: BaseException) -> PaddleCliError | None:
+    """Typer's own errors about the command line, told by what they can do."""
+    if type(error).__name__ == "Abort":
+        return Interrupted("interrupted")
+    message = getattr(error, "format_message", None)
+    if message is None or getattr(error, "exit_code", None) is None:
+        return None
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return UsageError(f"a command is missing\n\n{message()}")
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "paddlecli"
+    return UsageError(str(message()), hint=f"{path} --help")
+
+
+def _is_broken_pipe(error: BaseException) -> bool:
+    return isinstance(error, BrokenPipeError) or (
+        isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
+    )
+
+
+def _close_stdout() -> int:
+    """Let the interpreter's last flush go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE
+
+
+def _print_json(known: PaddleCliError | None, error: BaseException) -> None:
+    found: dict[str, Any]
+    if known is not None:
+        found = known.as_dict()
+    else:
+        message = f"{type(error).__name__}: {error}"
+        found = {"error": {"code": BUG, "kind": "bug", "message": message, "hint": None, "where": []}}
+    print(json.dumps(found, sort_keys=True, allow_nan=False), file=sys.stderr)
+
+
+def _print_traceback(error: BaseException) -> None:
+    """The frames without their local variables, which may hold secrets."""
+    traceback.print_exception(type(error), error, error.__traceback__, file=sys.stderr)
+
+
+def _bug(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    return (
+        f"error: this is a bug in paddlecli: {type(error).__name__}: {error}{place}\n"
+        "hint: run it again with --debug for the traceback, and report it"
+    )

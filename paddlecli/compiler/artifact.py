@@ -1,0 +1,80 @@
+"""What the compiler gives: the plan's bytes and where everything in it is found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from paddlecli.ops.spec import Spec
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A named array inside a range of the plan: ``offset`` in bytes, fixed shape."""
+
+    range: int
+    offset: int
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A number that a step is given.
+
+    kind: ``learning_rate`` (of optimizer ``of``) or ``weight`` (total weight of loss ``of`` over the whole batch of the step:
+    ``count`` is ``batch`` (samples), ``axis:NAME`` (rows of a ragged axis) or ``labels:INPUT:IGNORE`` (labels of that input
+    which are not IGNORE)).
+    """
+
+    name: str
+    kind: str
+    of: str
+    count: str = "batch"
+
+
+@dataclass(frozen=True)
+class EntryInfo:
+    """One entry of the plan.
+
+    Attributes:
+        inputs: input names in the order of a step's columns.
+        fetches: names of the numbers in a result row (``loss``, ``finite``, ...).
+        outputs: names and specs of the tensors that a step can copy out, in order.
+        metrics: metric name -> (op name, attributes, name of its state); the state is only added to.
+        updates: True when it changes parameters.
+    """
+
+    name: str
+    index: int
+    inputs: tuple[str, ...]
+    fetches: tuple[str, ...]
+    outputs: Mapping[str, Spec]
+    metrics: Mapping[str, tuple[str, Mapping[str, object], str]]
+    updates: bool
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A compiled graph.
+
+    Attributes:
+        plan: the byte string for ``pk_plan_create``.
+        parameters: trainable and frozen parameters by path (``fc1/w``).
+        states: what data decide and checkpoints save: running statistics, update counts (by name).
+        slots: optimizer slots, ``<parameter>@<optimizer>.<slot>``.
+        slot_start: first value of each slot.
+        metric_states: int64 accumulators by name; zeroed before an evaluation.
+        notes: what the user should know before step 1 (cost of rules that move untouched rows, ...).
+    """
+
+    plan: bytes
+    entries: Mapping[str, EntryInfo]
+    arguments: tuple[Argument, ...]
+    symbols: tuple[str, ...]
+    parameters: Mapping[str, Placement]
+    states: Mapping[str, Placement]
+    slots: Mapping[str, Placement]
+    slot_start: Mapping[str, float]
+    metric_states: Mapping[str, Placement]
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,78 @@
+"""Parameters by the range they live in: one per (optimizer or frozen, dtype), row-sparse tables apart.
+
+A range holds its parameters in order of first use, each at a 64-byte boundary; gradients and optimizer slots lie at the same
+offsets in ranges of their own, so one update kernel walks all of them by a segment table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from paddlecli.graph.ir import Rows, Tensor
+from paddlecli.ops.base import Attr
+
+
+@dataclass(frozen=True)
+class OptimizerSpec:
+    """An optimizer of the recipe, resolved.
+
+    Attributes:
+        name: key in the recipe (``default`` when there is one).
+        op: op name (``adam``).
+        attrs: attributes of the op's ``update`` kernel that the recipe or the defaults give.
+        regularizer: ``{"l2": c}`` or ``{"l1": c}`` or empty.
+        clip: ``{"value": c}``, ``{"norm": c}``, ``{"global_norm": c}`` or empty.
+    """
+
+    name: str
+    op: str
+    attrs: Mapping[str, Attr]
+    regularizer: Mapping[str, float] = field(default_factory=dict)
+    clip: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One parameter inside a flat range: offset and length in elements, and what the update does with it."""
+
+    name: str
+    offset: int
+    length: int
+    rate: float
+    l2: float
+    l1: float
+    clip: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """A row-sparse parameter with its merged gradient and its slots (slot name -> tensor of the table's shape)."""
+
+    segment: Segment
+    parameter: Tensor
+    rows: Rows
+    slots: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one optimizer updates in one entry.
+
+    Attributes:
+        segments: dense parameters; ``parameters``, ``gradients`` and each of ``slots`` are flat tensors [n] over the whole range
+            (None when every parameter is a table).
+        count: i64 state [1], updates done so far.
+        rate: f32 argument [1], the learning rate.
+        guard: i32 [1]; where it is 0 the update must not happen (None: no guard).
+    """
+
+    optimizer: OptimizerSpec
+    segments: tuple[Segment, ...]
+    parameters: Tensor | None
+    gradients: Tensor | None
+    slots: Mapping[str, Tensor]
+    tables: tuple[Table, ...]
+    count: Tensor
+    rate: Tensor
+    guard: Tensor | None = None

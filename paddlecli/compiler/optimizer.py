@@ -1,0 +1,208 @@
+"""The optimizer pass: appends clip, count and update nodes for what one optimizer updates in one entry.
+
+Order: norms and factors, then each update with clip -> regularise -> rule inside the kernel, then the count. All dense parameters go
+in one kernel call over the flat range; each row-sparse table in one of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from paddlecli import ops
+from paddlecli.compiler.groups import Group, OptimizerSpec, Segment, Table
+from paddlecli.config.registry import OPTIMIZERS
+from paddlecli.graph.builder import Emitter
+from paddlecli.graph.ir import Node, Tensor
+from paddlecli.ops._optimizer import OptimizerOp
+from paddlecli.ops.base import Attr, Kernel
+from paddlecli.ops.spec import Spec
+
+
+@OPTIMIZERS.provider
+def _registered() -> Iterable[tuple[str, Callable[..., Any]]]:
+    """Every op that is an optimizer, with its recipe arguments."""
+    for name in ops.names():
+        op = ops.get(name)
+        if isinstance(op, OptimizerOp):
+            yield name, op.arguments
+
+
+class Settings(Protocol):
+    """What the pass reads of the recipe's section (``paddlecli.config.schema.Optimizer``)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def arguments(self) -> Mapping[str, Any]: ...
+    @property
+    def regularizer(self) -> Any: ...  # l1, l2: float or None
+    @property
+    def clip(self) -> Any: ...  # value, norm, global_norm: float or None
+
+
+def optimizer_spec(key: str, settings: Settings) -> OptimizerSpec:
+    """The recipe's optimizer, resolved: op, attributes with defaults, regulariser, clip.
+
+    Args:
+        key: its name in the recipe, ``default`` where there is one only.
+
+    Raises:
+        ConfigError: no optimizer has that name, or its arguments do not fit.
+    """
+    attrs = optimizer_op(settings.name).arguments(**OPTIMIZERS.bind(settings.name, settings.arguments))
+    return OptimizerSpec(
+        key, settings.name, attrs, _given(settings.regularizer, "l2", "l1"), _given(settings.clip, "value", "norm", "global_norm")
+    )
+
+
+def optimizer_op(name: str) -> OptimizerOp:
+    """The optimizer of that name. Raises ConfigError with near names for an unknown one."""
+    OPTIMIZERS.get(name)
+    op = ops.get(name)
+    if not isinstance(op, OptimizerOp):
+        raise TypeError(f"paddlecli/ops/{name}.py is registered as an optimizer but is none")
+    return op
+
+
+def _given(section: Any, *keys: str) -> dict[str, float]:
+    values = {k: getattr(section, k) for k in keys} if section is not None else {}
+    return {k: float(v) for k, v in values.items() if v is not None}
+
+
+def append_updates(e: Emitter, group: Group) -> Tensor | None:
+    """Writes the nodes. Returns the global gradient norm f32 [1] before clipping, None without a clip by global norm."""
+    op = optimizer_op(group.optimizer.op)
+    walk = _Pass(e, group, op)
+    norm = walk.clip()
+    if group.segments:
+        walk.update_flat()
+    for table in group.tables:
+        walk.update_table(table)
+    _emit(e, ops.get("update_count").forward, {"count": group.count}, {}, {"count_out": group.count})
+    return norm
+
+
+def table_notes(optimizer: OptimizerSpec, tables: Iterable[tuple[Segment, int]]) -> list[str]:
+    """A sentence for each table (segment, bytes of the table) of which every step walks all rows, not only those with a
+    gradient."""
+    op = optimizer_op(optimizer.op)
+    notes = []
+    for segment, size in tables:
+        reason = f"{optimizer.op} moves rows without a gradient" if op.moves_rows(optimizer.attrs) else ""
+        if segment.l2 or segment.l1:
+            reason = "its regulariser shrinks rows without a gradient"
+        if reason:
+            touched = size * (1 + len(op.slots(optimizer.attrs)))
+            notes.append(f"{segment.name}: every step walks the whole table ({touched / 1e6:.1f} MB with its slots): {reason}")
+    return notes
+
+
+class _Pass:
+    """One group's nodes; ``scale`` and ``factors`` hold what clipping by norm multiplies with."""
+
+    def __init__(self, e: Emitter, group: Group, op: OptimizerOp) -> None:
+        self.e, self.group, self.op = e, group, op
+        self.attrs = group.optimizer.attrs
+        self.kind, self.limit = next(iter(group.optimizer.clip.items()), ("", 0.0))
+        self.scale: Tensor | None = None
+        self.factors: dict[str, Tensor] = {}
+        clips = [int(s.clip) for s in group.segments]
+        if clips:
+            pairs = [x for s in group.segments for x in (s.offset, s.length)]
+            self.bounds = e.constant(pairs, "i64", (len(clips), 2))
+            self.clips = e.constant(clips, "i32")
+
+    # -- clip -------------------------------------------------------------------------------------------------------
+    def clip(self) -> Tensor | None:
+        """Factors for clipping by norm; the global norm where that is what is clipped."""
+        clipped = [t for t in self.group.tables if t.segment.clip]
+        if self.kind == "global_norm":
+            totals = [self._rows_total(t) for t in clipped]
+            if any(s.clip for s in self.group.segments):
+                totals.insert(0, self._flat_total())
+            if not totals:
+                return None
+            norm: Tensor = self.e.apply("global_norm", totals)
+            self.scale = self._factor(norm)
+            self.factors = {t.segment.name: self.scale for t in clipped}
+            return norm
+        if self.kind == "norm":
+            if any(s.clip for s in self.group.segments):
+                self.scale = self._factor(self.e.apply("segment_norms", self.group.gradients, self.bounds, self.clips))
+            for t in clipped:
+                self.factors[t.segment.name] = self._factor(self.e.apply("global_norm", [self._rows_total(t)]))
+        return None
+
+    def _factor(self, norm: Tensor) -> Tensor:
+        factor: Tensor = self.e.apply("clip_scale", norm, limit=self.limit)
+        return factor
+
+    def _flat_total(self) -> Tensor:
+        assert self.group.gradients is not None
+        args = {"g": self.group.gradients, "bounds": self.bounds, "clips": self.clips}
+        return self._total("squares", args, self.group.gradients)
+
+    def _rows_total(self, table: Table) -> Tensor:
+        rows = table.rows
+        return self._total("squares_rows", {"values": rows.values, "rows": rows.count}, rows.values)
+
+    def _total(self, kernel: str, args: Mapping[str, Tensor], summed: Tensor) -> Tensor:
+        norm: Any = ops.get("global_norm")
+        out = {"total": Spec.of(1, dtype="f64"), "work": norm.work(summed.spec.size)}
+        total: Tensor = self.e.emit(getattr(norm, kernel), args, {}, out)
+        return total
+
+    # -- update -----------------------------------------------------------------------------------------------------
+    def update_flat(self) -> None:
+        """All dense parameters at once."""
+        group, segments = self.group, self.group.segments
+        assert group.parameters is not None
+        args = {
+            "p": group.parameters, "g": group.gradients, **group.slots, **self._common(self.scale),
+            "bounds": self.bounds, "clips": self.clips,
+            "rates": self.e.constant([s.rate for s in segments]),
+            "l2": self.e.constant([s.l2 for s in segments]),
+            "l1": self.e.constant([s.l1 for s in segments]),
+        }  # fmt: skip
+        work = self.op.work(group.parameters.spec.size.coefficient, len(segments))
+        attrs: dict[str, Attr] = {"clip_value": self.limit if self.kind == "value" else 0.0}
+        self._update(False, args, attrs, group.parameters, group.slots, work)
+
+    def update_table(self, table: Table) -> None:
+        """One table with a row-sparse gradient."""
+        s, rows = table.segment, table.rows
+        args = {
+            "p": table.parameter, "ids": rows.ids, "values": rows.values, "rows": rows.count, **table.slots,
+            **self._common(self.factors.get(s.name)),
+        }  # fmt: skip
+        limit = self.limit if self.kind == "value" and s.clip else 0.0
+        attrs: dict[str, Attr] = {"rate": s.rate, "l2": s.l2, "l1": s.l1, "clip_value": limit}
+        work = Spec.of(2 * table.parameter.spec.shape[0].coefficient + 1, dtype="f64")
+        self._update(True, args, attrs, table.parameter, table.slots, work)
+
+    def _common(self, scale: Tensor | None) -> dict[str, Tensor | None]:
+        counted = {"count": self.group.count} if self.op.counted else {}
+        return {**counted, "lr": self.group.rate, "scale": scale}
+
+    def _update(
+        self, rows: bool, args: Mapping[str, Any], attrs: Mapping[str, Attr], parameter: Tensor,
+        slots: Mapping[str, Tensor], work: Spec,
+    ) -> None:  # fmt: skip
+        kernel = self.op.kernel(self.attrs, rows)
+        known = {k for k, _ in kernel.attrs}
+        own = {k: v for k, v in self.attrs.items() if k in known}
+        states = {"p_out": parameter, **{f"{k}_out": t for k, t in slots.items()}}
+        scratch = {"work": work} if self.op.norms else {}
+        _emit(self.e, kernel, args, {**own, **attrs}, states, scratch)
+
+
+def _emit(
+    e: Emitter, kernel: Kernel, args: Mapping[str, Any], attrs: Mapping[str, Attr], states: Mapping[str, Tensor],
+    scratch: Mapping[str, Spec] | None = None,
+) -> None:  # fmt: skip
+    """A node whose outputs ``states`` are tensors that stand among its inputs."""
+    e.emit(kernel, args, attrs, out={**states, **(scratch or {})})
+    node = e.items[-1]
+    assert isinstance(node, Node)
+    node.results.update(states)

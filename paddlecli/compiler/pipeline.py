@@ -1,0 +1,113 @@
+"""From a forward graph to a plan: the passes in order, each a pure function whose result can be printed.
+
+``differentiate -> add_updates -> prune -> hoist -> fuse -> layout -> memory -> bytes``. Every pass that could be left out has a switch
+in :class:`Passes`; ``PADDLECLI_DEBUG=3`` prints the graph after each.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from paddlecli.compiler.artifact import Artifact
+from paddlecli.compiler.emit import emit
+from paddlecli.compiler.fuse import fuse
+from paddlecli.compiler.groups import OptimizerSpec
+from paddlecli.compiler.hoist import hoist
+from paddlecli.compiler.layout import layout
+from paddlecli.compiler.memory import MemoryPlan, plan_memory
+from paddlecli.compiler.storage import Storage, assign
+from paddlecli.compiler.update import add_updates
+from paddlecli.graph.autodiff import differentiate
+from paddlecli.graph.ir import Entry, Graph
+from paddlecli.graph.prune import prune
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Switches. ``fuse`` and ``hoist`` change bits within a tolerance; the others never do."""
+
+    hoist: bool = True
+    fuse: bool = True
+    layout: bool = True
+    inplace: bool = True
+    views: bool = True
+    reuse: bool = True
+
+
+@dataclass
+class Stages:
+    """The graph after each step, for printing and tests."""
+
+    graph: Graph
+    gradients: Graph
+    fused: Graph
+    storage: Storage
+    memory: Mapping[str, MemoryPlan]
+    notes: list[str] = field(default_factory=list)
+
+
+def run_passes(graph: Graph, optimizers: Mapping[str, OptimizerSpec], passes: Passes = Passes()) -> Stages:
+    """All passes but the last.
+
+    Raises:
+        ConfigError: the graph cannot be trained as asked (see ``differentiate`` and ``assign``).
+    """
+    gradients = differentiate(graph)
+    storage = assign(gradients, optimizers)
+    whole = add_updates(gradients, optimizers, storage)
+    notes: list[str] = []
+    steps: list[tuple[str, bool, Callable[[Entry], Entry]]] = [
+        ("prune", True, prune),
+        ("hoist", passes.hoist, hoist),
+        ("fuse", passes.fuse, lambda e: fuse(e, notes)),
+        ("layout", passes.layout, layout),
+        ("prune", True, prune),
+    ]
+    fused = whole
+    for name, wanted, step in steps:
+        if wanted:
+            fused = replace(fused, entries={k: step(e) for k, e in fused.entries.items()})
+            _debug(name, fused)
+    memory = {
+        k: plan_memory(e, inplace=passes.inplace, views=passes.views, reuse=passes.reuse)
+        for k, e in fused.entries.items()
+    }
+    return Stages(graph, gradients, fused, storage, memory, notes)
+
+
+def compile_graph(
+    graph: Graph, optimizers: Mapping[str, OptimizerSpec] | None = None, seed: int = 0, passes: Passes = Passes()
+) -> Artifact:
+    """Graph to plan bytes and the names of everything in them.
+
+    Args:
+        graph: forward entries (``paddlecli.models.build.build``).
+        optimizers: by the names that ``entry.updates`` use.
+        seed: first half of the key of every random number.
+    """
+    return emit(run_passes(graph, optimizers or {}, passes), seed)
+
+
+def stages(graph: Graph, optimizers: Mapping[str, OptimizerSpec] | None = None) -> dict[str, str]:
+    """``graph``, ``gradients``, ``fused`` and ``memory`` as text."""
+    from paddlecli.compiler.report import show_memory, show_notes
+    from paddlecli.graph.show import show
+
+    done = run_passes(graph, optimizers or {})
+    return {
+        "graph": show(done.graph),
+        "gradients": show(done.gradients),
+        "fused": show(done.fused) + show_notes(done),
+        "memory": show_memory(done),
+    }
+
+
+def _debug(name: str, graph: Graph) -> None:
+    from paddlecli import settings
+
+    if settings.debug() >= 3:
+        from paddlecli.graph.show import show
+
+        print(f"---- after {name} ----\n{show(graph)}", file=sys.stderr)

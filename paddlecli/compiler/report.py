@@ -1,0 +1,45 @@
+"""The compiler's results as text: slots, ranges, bytes that a token or a sample costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paddlecli.compiler.memory import MemoryPlan, nominal_bytes, slot_count
+from paddlecli.compiler.pipeline import Stages
+from paddlecli.graph.ir import Entry, Loop
+
+
+def show_memory(stages: Stages) -> str:
+    """Ranges, then per entry every temporary with its slot and lifetime, and what sharing saved."""
+    lines = ["ranges:"]
+    lines += [f"  {i} {r.name}: {r.klass} {r.dtype}, {r.bytes} bytes" for i, r in enumerate(stages.storage.ranges)]
+    for name, plan in stages.memory.items():
+        lines += ["", *_entry(stages.fused.entries[name], plan)]
+    return "\n".join(lines) + "\n"
+
+
+def _entry(entry: Entry, plan: MemoryPlan) -> Iterator[str]:
+    yield f"entry {entry.name}: {len(plan.lives)} temporaries in {slot_count(plan)} slots, {plan.inplace} in place, " \
+        f"{len(plan.dropped)} views"  # fmt: skip
+    apart = sum(nominal_bytes(v.tensor.spec) for v in plan.lives)
+    sizes: dict[int, int] = {}
+    for life in plan.lives:
+        slot = plan.slots[id(life.tensor)]
+        sizes[slot] = max(sizes.get(slot, 0), nominal_bytes(life.tensor.spec))
+        yield f"  slot {slot}  nodes {life.first}-{life.last}  {life.tensor.spec}  {life.tensor.name}"
+    if apart:
+        yield f"  at batch 64: {sum(sizes.values())} bytes in slots, {apart} without sharing"
+    for item in entry.items:
+        if isinstance(item, Loop) and item.kind == "scan" and item.axis is not None:
+            yield f"  scan over {item.axis.name}{' reversed' if item.reverse else ''}: {_per_token(item)} bytes a token kept"
+
+
+def _per_token(loop: Loop) -> int:
+    """Bytes of packed values a token of the scanned axis costs."""
+    bases = {id(t.base): t.base for t in (*loop.inputs, *loop.outputs) if t.role == "step" and t.base is not None}
+    return sum(nominal_bytes(b.spec.with_shape(1, *b.spec.shape[1:])) for b in bases.values())
+
+
+def show_notes(stages: Stages) -> str:
+    """Why fusions that were possible did not happen."""
+    return "".join(f"note: {n}\n" for n in stages.notes)

@@ -1,0 +1,93 @@
+"""Turns an entry with gradients into a whole training step: finite check, guarded state updates, clip, optimizers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from paddlecli import ops
+from paddlecli.compiler.groups import Group, OptimizerSpec, Table
+from paddlecli.compiler.optimizer import append_updates
+from paddlecli.compiler.storage import Storage, count_name, segment, slot_key
+from paddlecli.graph.builder import Emitter
+from paddlecli.graph.ir import ArgumentInfo, Entry, Graph, Item, Loop, Node, ParameterInfo, Rows, Tensor
+from paddlecli.ops.spec import Spec
+
+
+def add_updates(graph: Graph, optimizers: Mapping[str, OptimizerSpec], storage: Storage) -> Graph:
+    """A graph whose updating entries check their loss and update their parameters."""
+    arguments = dict(graph.arguments)
+    entries = {}
+    for name, entry in graph.entries.items():
+        entries[name] = _step(graph, entry, optimizers, storage, arguments) if entry.training else entry
+    return Graph(graph.inputs, graph.parameters, graph.states, arguments, entries, graph.roles, graph.labels)
+
+
+def rate_argument(optimizer: str, arguments: dict[str, ArgumentInfo]) -> Tensor:
+    """The learning rate of an optimizer, one number per step."""
+    name = f"learning_rate.{optimizer}"
+    if name not in arguments:
+        arguments[name] = ArgumentInfo(Tensor(name, Spec.of(1), "argument"), "learning_rate", optimizer)
+    return arguments[name].tensor
+
+
+def _step(
+    graph: Graph, entry: Entry, optimizers: Mapping[str, OptimizerSpec], storage: Storage,
+    arguments: dict[str, ArgumentInfo],
+) -> Entry:  # fmt: skip
+    items, late = _split(entry.items)
+    e = Emitter(graph, items, "u.")
+    done = Entry(**{**vars(entry), "items": items, "fetches": dict(entry.fetches)})
+    if entry.loss is not None:
+        ok, bad = e.apply("check_finite", entry.loss)
+        done.finite, done.halt, done.fetches["finite"] = ok, bad, ok
+    for node in late:
+        node.guard = done.finite
+        items.append(node)
+    for update in entry.updates:
+        rate = rate_argument(update.optimizer, arguments)
+        start = len(items)
+        append_updates(e, _group(graph, done, update.parameters, optimizers[update.optimizer], storage, rate))
+        for node in items[start:]:
+            if isinstance(node, Node) and node.kernel.updates:
+                node.guard = done.finite
+    return done
+
+
+def _split(items: list[Item]) -> tuple[list[Item], list[Node]]:
+    """Nodes that update state (running statistics) wait for the finite check; metrics stay where they are."""
+    kept: list[Item] = []
+    late: list[Node] = []
+    for item in items:
+        if not isinstance(item, Loop) and item.kernel.updates and any(t.role == "state" for t in item.outputs):
+            late.append(item)
+        else:
+            kept.append(item)
+    return kept, late
+
+
+def _group(
+    graph: Graph, entry: Entry, names: list[str], optimizer: OptimizerSpec, storage: Storage, rate: Tensor
+) -> Group:  # fmt: skip
+    dense = [n for n in names if not isinstance(entry.gradients[n], Rows)]
+    slots = [s.name for s in ops.get(optimizer.op).slots(optimizer.attrs)]  # type: ignore[attr-defined]
+    stem = optimizer.name
+    info = {n: graph.parameters[n].info or ParameterInfo({}) for n in names}
+    return Group(
+        optimizer=optimizer,
+        segments=tuple(segment(n, info[n], storage, optimizer) for n in dense),
+        parameters=storage.flat(f"{stem}:parameters") if dense else None,
+        gradients=storage.flat(f"{stem}:gradients") if dense else None,
+        slots={s: storage.flat(f"{stem}:{s}") for s in slots} if dense else {},
+        tables=tuple(_table(graph, entry, n, optimizer, storage, slots, info[n]) for n in names if n not in dense),
+        count=Tensor(count_name(stem), Spec.of(1, dtype="i64"), "state"),
+        rate=rate,
+        guard=entry.finite,
+    )
+
+
+def _table(
+    graph: Graph, entry: Entry, name: str, optimizer: OptimizerSpec, storage: Storage, slots: list[str], info: ParameterInfo
+) -> Table:  # fmt: skip
+    parameter = graph.parameters[name]
+    tensors = {s: Tensor(slot_key(name, optimizer.name, s), parameter.spec, "slot") for s in slots}
+    return Table(segment(name, info, storage, optimizer), parameter, entry.gradients[name], tensors)

@@ -1,0 +1,1 @@
+"""From recipe text to checked settings: YAML with positions, composition, schema, registries."""

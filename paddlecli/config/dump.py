@@ -1,0 +1,72 @@
+"""Settings back to YAML that reads the same under YAML 1.2 and carries every value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from pydantic import BaseModel
+
+from paddlecli.config.yaml_text import PLAIN_FORMS
+
+if TYPE_CHECKING:
+    from paddlecli.config.recipe import Recipe
+
+
+def complete(recipe: Recipe) -> dict[str, Any]:
+    """Every set value and every default, as plain data. Unset (None) fields of the schema are left
+    out; None given to an argument of something registered stays."""
+    return {k: v for k, v in plain_section(recipe).items() if k != "extends"}
+
+
+def plain_section(value: Any) -> Any:
+    """A section's set values by their written names, arguments included."""
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        known = {(f.alias or n): getattr(value, n) for n, f in fields.items()}
+        kept = {k: plain_section(v) for k, v in known.items() if v is not None}
+        return {**kept, **{k: plain_section(v) for k, v in (value.model_extra or {}).items()}}
+    if isinstance(value, dict):
+        return {k: plain_section(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_section(v) for v in value]
+    return value
+
+
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's dumper, taught when text must be quoted under YAML 1.2."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+    escaped = value.replace("${", "$${")
+    style = '"' if not value.isprintable() else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", escaped, style=style)
+
+
+def _number(dumper: _Dumper, value: float) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:float", repr(value))
+
+
+def _sequence(dumper: _Dumper, value: list[Any]) -> yaml.SequenceNode:
+    short = not any(isinstance(v, dict | list) for v in value)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=short)
+
+
+for _tag, _form in PLAIN_FORMS.items():
+    _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _form, None)
+_Dumper.add_representer(str, _text)
+_Dumper.add_representer(float, _number)
+_Dumper.add_representer(list, _sequence)
+
+
+def to_yaml(value: Any) -> str:
+    """`value` as block YAML in its own order; text that holds `${` is escaped as `$${`."""
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False
+    )
+    return text

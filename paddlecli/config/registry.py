@@ -1,0 +1,253 @@
+"""Names that recipes may use, and the functions behind them.
+
+A registered function's **keyword-only parameters are the arguments a recipe may give**; their type
+hints and defaults are the schema, so there is no second description to keep in step:
+
+    @LAYERS.register("dropout")
+    def dropout(net: Builder, x: Tensor, *, rate: Fraction = 0.5) -> Tensor: ...
+
+Positional parameters belong to the caller. A registry fills itself on the first look-up by
+importing the modules it knows; packages further up register into it, config imports none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from paddlecli.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+F = TypeVar("F", bound=Callable[..., Any])
+Provider = Callable[[], Iterable[tuple[str, Callable[..., Any]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument of a registered function. `required` parameters have no default."""
+
+    name: str
+    annotation: Any
+    default: Any
+    required: bool
+
+
+@dataclass(slots=True)
+class Entry:
+    """One registered name; the parameters and their validator are worked out once, when asked."""
+
+    name: str
+    function: Callable[..., Any]
+    _parameters: dict[str, Parameter] | None = field(default=None, repr=False)
+    _model: type[BaseModel] | None = field(default=None, repr=False)
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """The keyword-only parameters by name, in the order of the signature."""
+        if self._parameters is None:
+            self._parameters = _parameters_of(self.function)
+        return self._parameters
+
+    @property
+    def model(self) -> type[BaseModel]:
+        """A pydantic model with one field a parameter (fields `p0`, `p1`...; aliases the names)."""
+        if self._model is None:
+            self._model = _model_of(self.name, self.parameters)
+        return self._model
+
+    @property
+    def module(self) -> str:
+        """The module that the function comes from."""
+        return str(getattr(self.function, "__module__", ""))
+
+
+class Registry:
+    """The names of one kind: `Registry("layer", "paddlecli.models.layers")`."""
+
+    def __init__(self, kind: str, *modules: str) -> None:
+        self.kind = kind
+        self.modules = modules
+        self._entries: dict[str, Entry] = {}
+        self._providers: list[Provider] = []
+        self._filled = False
+        KINDS[kind] = self
+
+    def register(self, name: str) -> Callable[[F], F]:
+        """Decorator that enters a function (or a class) under `name`; a name is taken once."""
+
+        def enter(function: F) -> F:
+            self._enter(name, function)
+            return function
+
+        return enter
+
+    def provider(self, function: Provider) -> Provider:
+        """Decorator for a function that yields (name, function) pairs; called once, on look-up."""
+        self._providers.append(function)
+        return function
+
+    def _enter(self, name: str, function: Callable[..., Any]) -> None:
+        known = self._entries.get(name)
+        if known is not None and known.function is not function:
+            raise ConfigError(
+                f"the {self.kind} `{name}` is registered twice: in {known.module} and in "
+                f"{getattr(function, '__module__', '?')}"
+            )
+        self._entries[name] = Entry(name, function)
+
+    def names(self) -> list[str]:
+        """All registered names, sorted."""
+        self._fill()
+        return sorted(self._entries)
+
+    def find(self, name: str) -> Entry | None:
+        """The entry of that name, None where there is none."""
+        if name not in self._entries:
+            self._fill()
+        return self._entries.get(name)
+
+    def get(self, name: str) -> Entry:
+        """The entry of that name. Raises ConfigError with near names for an unknown one."""
+        found = self.find(name)
+        if found is None:
+            from paddlecli.config.nodes import close_names
+
+            near = close_names(name, self.names())
+            meant = f"did you mean {' or '.join(f'`{n}`' for n in near)}? " if near else ""
+            raise ConfigError(f"unknown {self.kind} `{name}`", hint=meant + self.hint(name))
+        return found
+
+    def hint(self, name: str) -> str:
+        """Which names exist and how to add one."""
+        known = ", ".join(self.names())
+        listed = f"known: {known}" if known else f"nothing provides any {self.kind} here"
+        return f"{listed}; your own comes with --code FILE.py that registers `{name}`"
+
+    def bind(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Checked keyword arguments in their Python types (lists become tuples, and so on), with
+        defaults filled in. Raises ConfigError; recipes were checked before, with positions."""
+        import json
+
+        from pydantic import ValidationError
+
+        entry = self.get(name)
+        try:
+            checked = entry.model.model_validate_json(json.dumps(dict(arguments)))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            key = ".".join(map(str, first["loc"]))
+            raise ConfigError(f"{self.kind} `{name}`: {key}: {first['msg']}") from None
+        parameters = list(entry.parameters)
+        return {p: getattr(checked, f"p{i}") for i, p in enumerate(parameters)}
+
+    def _fill(self) -> None:
+        if not self._filled:
+            self._filled = True
+            for module in self.modules:
+                _import_all(module)
+        while self._providers:
+            for name, function in self._providers.pop(0)():
+                self._enter(name, function)
+
+    @contextmanager
+    def isolated(self) -> Iterator[None]:
+        """Only what is registered inside the `with` exists there; afterwards all is as before."""
+        saved = self._entries, self._providers, self._filled
+        self._entries, self._providers, self._filled = {}, [], True
+        try:
+            yield
+        finally:
+            self._entries, self._providers, self._filled = saved
+
+
+def _import_all(name: str) -> None:
+    """Import a module, and all modules of a package; one that is not installed is passed over."""
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            return
+        raise
+    for found in pkgutil.iter_modules(getattr(module, "__path__", [])):
+        if not found.name.startswith("_"):
+            importlib.import_module(f"{name}.{found.name}")
+
+
+def _parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
+    target = function.__init__ if inspect.isclass(function) else function
+    hints = typing.get_type_hints(target, include_extras=True)
+    found: dict[str, Parameter] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            continue
+        if name not in hints:
+            raise TypeError(f"{function!r}: the keyword parameter `{name}` has no type hint")
+        required = parameter.default is inspect.Parameter.empty
+        default = None if required else parameter.default
+        found[name] = Parameter(name, hints[name], default, required)
+    return found
+
+
+def _model_of(name: str, parameters: Mapping[str, Parameter]) -> type[BaseModel]:
+    from pydantic import ConfigDict, Field, create_model
+
+    fields: dict[str, Any] = {}
+    for index, parameter in enumerate(parameters.values()):
+        default = ... if parameter.required else parameter.default
+        fields[f"p{index}"] = (parameter.annotation, Field(default, alias=parameter.name))
+    config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        arbitrary_types_allowed=True,
+    )
+    model: type[BaseModel] = create_model(f"{name} arguments", __config__=config, **fields)
+    return model
+
+
+class Call:
+    """Metadata for a parameter that is itself a registered name or a one-key mapping:
+    `init: Annotated[str | dict[str, dict[str, Any]], Call("initializer")]`."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def check(self, value: Any) -> Any:
+        """Raise ValueError where `value` names nothing registered or its arguments do not fit."""
+        if value is None:
+            return None
+        if isinstance(value, dict) and len(value) != 1:
+            raise ValueError(f"expected one {self.kind}: a name, or a mapping with one key")
+        name, arguments = (value, {}) if isinstance(value, str) else next(iter(value.items()))
+        try:
+            KINDS[self.kind].bind(name, arguments or {})
+        except ConfigError as error:
+            raise ValueError(f"{error.message}; {error.hint}" if error.hint else error.message)
+        return value
+
+
+KINDS: dict[str, Registry] = {}
+MODELS = Registry("model", "paddlecli.models")
+LAYERS = Registry("layer", "paddlecli.models.layers", "paddlecli.models")
+LOSSES = Registry("loss", "paddlecli.models.losses", "paddlecli.models.layers")
+INITIALIZERS = Registry("initializer", "paddlecli.models.initializers", "paddlecli.models.layers")
+OPTIMIZERS = Registry("optimizer", "paddlecli.compiler.optimizer", "paddlecli.ops")
+SCHEDULES = Registry("schedule", "paddlecli.engine.schedule")
+METRICS = Registry("metric", "paddlecli.engine.metrics", "paddlecli.ops")
+DATASETS = Registry("data set", "paddlecli.data.cards", "paddlecli.data.readers")
+READERS = Registry("reader", "paddlecli.data.readers")
+TRANSFORMS = Registry("transform", "paddlecli.data.transforms")

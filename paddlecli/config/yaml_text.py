@@ -1,0 +1,269 @@
+"""YAML 1.2 text to a tree of nodes, on PyYAML, with every fault of the text reported.
+
+Scalars follow the YAML 1.2 core schema: `1e-3` is a number, `no` and dates are text, `017` is 17.
+Tags are refused, aliases and depth are limited, and merge keys (`<<`) have no meaning. Positions
+are counted in characters from 1, the way editors do.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from yaml.nodes import MappingNode, ScalarNode, SequenceNode
+
+from paddlecli.config.nodes import Node, Origin, Path, Scalar, dotted
+from paddlecli.errors import Fault, Where
+
+MAX_BYTES = 1 << 20
+MAX_NODES = 100_000
+MAX_DEPTH = 64
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_SPECIAL = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_WORDS: dict[str, Scalar] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+PLAIN_FORMS = {
+    "null": re.compile(r"(~|null|Null|NULL|)\Z"),
+    "bool": re.compile(r"(true|True|TRUE|false|False|FALSE)\Z"),
+    "int": re.compile(rf"({_INTEGER.pattern}|{_BASED.pattern})\Z"),
+    "float": re.compile(rf"({_FLOAT.pattern}|{_SPECIAL.pattern})\Z"),
+}
+"""What an unquoted scalar of each type looks like; the writer quotes text that looks like one."""
+
+
+def scalar_of(text: str) -> Scalar:
+    """The value of an unquoted scalar under YAML 1.2.
+
+    A number that no 64-bit integer or finite float holds comes back as NaN.
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        return _whole(text, 10)
+    if _BASED.fullmatch(text):
+        return _whole(text[2:], 8 if text[1] == "o" else 16)
+    if _FLOAT.fullmatch(text):
+        number = float(text)
+        return number if abs(number) != float("inf") else float("nan")
+    return float("nan") if _SPECIAL.fullmatch(text) else text
+
+
+def _whole(text: str, base: int) -> int | float:
+    number = int(text, base) if len(text) < 400 else 1 << 64
+    return number if -(1 << 63) <= number < 1 << 63 else float("nan")
+
+
+@dataclass(slots=True)
+class Source:
+    """One text and what was found wrong with it.
+
+    name: how errors call the file. base: directory for its relative paths. text_faults stop the
+    stage after reading; schema_faults are reported with those of the schema.
+    """
+
+    name: str
+    text: str = ""
+    base: str = ""
+    option: int = 0
+    shift: int = 0
+    text_faults: list[Fault] = field(default_factory=list)
+    schema_faults: list[Fault] = field(default_factory=list)
+    _starts: list[int] = field(default_factory=list)
+
+    def set_text(self, text: str) -> None:
+        """Set the text, line ends turned into `\\n`."""
+        self.text = text.replace("\r\n", "\n").replace("\r", "\n")
+        self._starts = [0, *(m.end() for m in re.finditer("\n", self.text))]
+
+    def origin(self, index: int) -> Origin:
+        """The place of the character at `index`."""
+        if self.option:
+            return Origin("command line", "-o", self.option, index + self.shift + 1, self.text)
+        line = bisect_right(self._starts, index) - 1
+        start = self._starts[line]
+        end = self.text.find("\n", start)
+        shown = self.text[start : end if end >= 0 else None]
+        return Origin("file", self.name, line + 1, index - start + 1, shown)
+
+    def text_fault(self, message: str, index: int, expected: str = "", hint: str = "") -> None:
+        """Report a fault of the text."""
+        where = self.origin(index).where()
+        self.text_faults.append(Fault(message, where, expected, hint=hint))
+
+
+def decode(raw: bytes, source: Source) -> bool:
+    """Put the bytes into `source` as text. False, with a fault, for what is no UTF-8 text."""
+    if len(raw) > MAX_BYTES:
+        where = Where(source.name)
+        source.text_faults.append(
+            Fault(f"the file has {len(raw)} bytes", where, f"at most {MAX_BYTES} bytes")
+        )
+        return False
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        where = Where(source.name, 1, 1)
+        hint = "save it as UTF-8"
+        source.text_faults.append(Fault("the file is UTF-16", where, "UTF-8 text", hint=hint))
+        return False
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        good = raw[: error.start].decode("utf-8")
+        source.set_text(good.removeprefix("\ufeff"))
+        bad = raw[error.start]
+        source.text_fault(
+            f"byte 0x{bad:02x} is not UTF-8", len(source.text), "UTF-8 text", "save it as UTF-8"
+        )
+        return False
+    source.set_text(text.removeprefix("\ufeff"))
+    return True
+
+
+class _Stop(Exception):
+    """The text is hopeless; the fault is already in the source."""
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader with the YAML 1.2 scalars, without tags and without deep nesting."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.depth = 0
+        super().__init__(source.text)
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()
+        if getattr(event, "tag", None) is not None:
+            self.source.text_fault(
+                f"the tag `{event.tag}` is not allowed",
+                event.start_mark.index,
+                "plain YAML without tags",
+            )
+            event.tag = None
+            if isinstance(event, yaml.ScalarEvent):
+                event.implicit = (event.style is None, event.style is not None)
+        if self.depth >= MAX_DEPTH:
+            self.source.text_fault(
+                "the text is nested too deeply", event.start_mark.index, f"at most {MAX_DEPTH} levels"
+            )
+            raise _Stop
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+def parse(source: Source) -> Node | None:
+    """The tree of the source's text, None (and a fault) where there is none to be had."""
+    try:
+        loader = _Loader(source)
+        root = loader.get_single_node()
+    except _Stop:
+        return None
+    except yaml.reader.ReaderError as error:
+        index = int(error.position)
+        source.text_fault(f"the character {error.character!r} is not allowed", index)  # type: ignore[str-bytes-safe]
+        return None
+    except yaml.MarkedYAMLError as error:
+        _syntax_fault(source, error)
+        return None
+    if root is None:
+        return None
+    tree = _Tree(source)
+    try:
+        return tree.node(root, ())
+    except _Stop:
+        return None
+
+
+def _syntax_fault(source: Source, error: yaml.MarkedYAMLError) -> None:
+    mark = error.problem_mark or error.context_mark
+    index = mark.index if mark is not None else 0
+    message = error.problem or "this is not YAML"
+    hint = ""
+    if "'\\t'" in message:
+        message, hint = "a tab cannot indent or start a value", "use blanks"
+    elif "another document" in message:
+        source.text_fault("a second document starts here", index, "one document: no second `---`")
+        return
+    elif "mapping values are not allowed" in message:
+        message, hint = "a `:` does not fit here", "quote text that holds `: `, check the indentation"
+    elif "${" in source.origin(index).text:
+        hint = 'quote `"${...}"` inside [ ] and { }'
+    if error.context and error.context_mark is not None and error.context_mark.index != index:
+        line = source.origin(error.context_mark.index).line
+        message = f"{message} ({error.context} that starts at line {line})"
+    source.text_fault(message, index, hint=hint)
+
+
+class _Tree:
+    """Turns PyYAML's graph of nodes, in which aliases share, into a tree of copies."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.count = 0
+        self.open: set[int] = set()
+
+    def node(self, node: Any, path: Path, key: Origin | None = None) -> Node:
+        self.count += 1
+        if self.count > MAX_NODES:
+            self.source.text_fault(
+                "aliases make this text too large", node.start_mark.index, f"at most {MAX_NODES} values"
+            )
+            raise _Stop
+        if id(node) in self.open:
+            self.source.text_fault("an alias contains itself", node.start_mark.index)
+            raise _Stop
+        self.open.add(id(node))
+        origin = self.source.origin(node.start_mark.index)
+        found = Node(None, origin, key, self.source.base)
+        if isinstance(node, MappingNode):
+            found.value = self.mapping(node, path)
+        elif isinstance(node, SequenceNode):
+            found.value = [self.node(n, (*path, i)) for i, n in enumerate(node.value)]
+        else:
+            self.scalar(node, found, path)
+        self.open.discard(id(node))
+        return found
+
+    def scalar(self, node: ScalarNode, found: Node, path: Path) -> None:
+        """Read a scalar; what is not finite is a fault of the schema and leaves no second one."""
+        value = scalar_of(node.value) if node.style is None else node.value
+        if isinstance(value, float) and value != value:
+            found.faulty, value = True, 0
+            self.source.schema_faults.append(
+                Fault(f"`{node.value}` is not a finite number", found.origin.where(path),
+                      "a finite number of 64 bits")
+            )  # fmt: skip
+        found.value = value
+
+    def mapping(self, node: MappingNode, path: Path) -> dict[str, Node]:
+        """Read a mapping; a key that comes twice is a fault of the schema."""
+        found: dict[str, Node] = {}
+        for key_node, value_node in node.value:
+            place = self.source.origin(key_node.start_mark.index)
+            if not isinstance(key_node, ScalarNode):
+                self.source.text_fault("a list or mapping cannot be a key", key_node.start_mark.index)
+                continue
+            name = str(key_node.value)
+            below = self.node(value_node, (*path, name), place)
+            if name in found:
+                first = found[name].key
+                line = first.line if first is not None else 0
+                self.source.schema_faults.append(
+                    Fault(f"the key `{name}` comes twice, first in line {line}",
+                          place.where(dotted((*path, name))), "each key once",
+                          hint="remove one of the two lines")
+                )  # fmt: skip
+                continue
+            found[name] = below
+        return found

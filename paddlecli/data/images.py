@@ -1,0 +1,238 @@
+"""Pictures as a model wants them: decoding, and the normalisation that MNIST's digits went through.
+
+A digit is brought into MNIST's form as its authors describe it: grey, light ink on a dark ground,
+the ink scaled to fit a box of 20x20 pixels with its proportions kept, its centre of mass at the
+centre of 28x28.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paddlecli.errors import DataError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Plane = NDArray[np.float64]
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+_MOST_PIXELS = 100_000_000
+_LEAST_CONTRAST = 16.0
+_WORK_SIZE = 200  # longest side of the ink while strokes are looked at
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The array for the model, uint8 [channels, height, width], and what was done that a user
+    should know."""
+
+    array: NDArray[np.uint8]
+    notes: tuple[str, ...]
+
+
+def load(data: bytes, source: str) -> Image.Image:
+    """A decoded picture, turned upright as its EXIF entry says.
+
+    Raises:
+        DataError: foreign, damaged, cut off, or absurdly large; names the source.
+    """
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    if not data:
+        raise DataError(f"{source}: the file is empty")
+    try:
+        image = Image.open(io.BytesIO(data), formats=_FORMATS)
+        if image.width * image.height > _MOST_PIXELS:
+            raise DataError(
+                f"{source}: {image.width}x{image.height} pixels are too many "
+                f"(at most {_MOST_PIXELS})"
+            )
+        image.load()
+        return ImageOps.exif_transpose(image)
+    except UnidentifiedImageError:
+        raise DataError(f"{source}: not a picture (it begins with {data[:8].hex(' ')})") from None
+    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
+        raise DataError(f"{source}: the picture is damaged: {error}") from None
+
+
+def picture(
+    data: bytes,
+    source: str,
+    shape: tuple[int, int, int],
+    ink: str | None = None,
+    box: int | None = None,
+) -> Picture:
+    """A picture as the model's input.
+
+    Args:
+        data: bytes of the file.
+        source: its name, for errors.
+        shape: channels (1 or 3), height, width of the input.
+        ink: `light` or `dark`: which of the two the model's pictures have; None leaves brightness
+            as it is.
+        box: side of the square that the ink is scaled into; None scales the whole picture to the
+            input's size.
+
+    Raises:
+        DataError: see `load`; also a picture without ink.
+    """
+    image = load(data, source)
+    channels, height, width = shape
+    if channels == 3:
+        resized = image.convert("RGB").resize((width, height))
+        return Picture(np.ascontiguousarray(np.asarray(resized, np.uint8).transpose(2, 0, 1)), ())
+    plane = grey(image)
+    notes: list[str] = []
+    if ink is not None:
+        plane = _light_ink(plane, source, notes)
+    plane = (
+        _resize(plane, height, width) if box is None else _digit(plane, (height, width), box, notes)
+    )
+    if ink == "dark":
+        plane = 255.0 - plane
+    return Picture(np.rint(np.clip(plane, 0, 255)).astype(np.uint8)[None], tuple(notes))
+
+
+def grey(image: Image.Image) -> Plane:
+    """Grey values 0..255. Sixteen bits are scaled; transparent pixels get the ground that the ink
+    stands out from."""
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        raw = np.asarray(image, np.float64)
+        return raw / 257.0 if raw.max(initial=0.0) > 255.0 else raw
+    if "A" not in image.getbands() and "transparency" not in image.info:
+        return np.asarray(image.convert("L"), np.float64)
+    both = np.asarray(image.convert("RGBA").convert("LA"), np.float64)
+    values, alpha = both[..., 0], both[..., 1] / 255.0
+    seen = float((values * alpha).sum() / max(alpha.sum(), 1e-9))
+    ground = 0.0 if seen > 127.5 else 255.0
+    return np.asarray(values * alpha + ground * (1.0 - alpha))
+
+
+def _light_ink(plane: Plane, source: str, notes: list[str]) -> Plane:
+    """Ink 0..255 on a ground of 0, whichever of the two is lighter in the picture.
+
+    The ground is what the picture's border mostly is; what differs from it no more than the border
+    does is noise.
+    """
+    border = np.concatenate([plane[0], plane[-1], plane[1:-1, 0], plane[1:-1, -1]])
+    ground = float(np.median(border))
+    low, high = float(plane.min()), float(plane.max())
+    if high - low < _LEAST_CONTRAST:
+        raise DataError(f"{source}: no ink found: all pixels lie between {low:.0f} and {high:.0f}")
+    if ground > (low + high) / 2:
+        notes.append("the ground is light: inverted")
+        ink, full = ground - plane, ground
+    else:
+        ink, full = plane - ground, 255.0 - ground
+    noise = 4.0 * float(np.median(np.abs(border - ground)))
+    ink = np.where(ink > noise, ink, 0.0)
+    return np.clip(ink * (255.0 / full), 0.0, 255.0)
+
+
+def _digit(ink: Plane, size: tuple[int, int], box: int, notes: list[str]) -> Plane:
+    """The ink scaled into the box and centred by mass; left alone if it is in that form already."""
+    if ink.shape == size and _in_form(ink, box):
+        return ink
+    top, bottom, left, right = _bounds(ink, 0.1 * float(ink.max()))
+    cut = _work_size(ink[top:bottom, left:right])
+    cut = _thicken(cut, box, notes)
+    factor = box / max(cut.shape)
+    small = _resize(cut, max(1, round(cut.shape[0] * factor)), max(1, round(cut.shape[1] * factor)))
+    small = np.clip(small * (255.0 / float(small.max())), 0.0, 255.0)
+    return _centre(small, size)
+
+
+def _in_form(ink: Plane, box: int) -> bool:
+    """True for MNIST's own digits: the longest side fills the box, the mass is at the centre."""
+    top, bottom, left, right = _bounds(ink, 0.0)
+    if not box - 1 <= max(bottom - top, right - left) <= box:
+        return False
+    centre = np.asarray(ink.shape) / 2
+    return bool((np.abs(np.asarray(_mass(ink)) - centre) <= 0.75).all())
+
+
+def _bounds(ink: Plane, level: float) -> tuple[int, int, int, int]:
+    rows = np.flatnonzero((ink > level).any(axis=1))
+    columns = np.flatnonzero((ink > level).any(axis=0))
+    return int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1
+
+
+def _mass(ink: Plane) -> tuple[float, float]:
+    """Row and column of the centre of mass, in pixel numbers."""
+    total = float(ink.sum())
+    return (
+        float((ink.sum(axis=1) * np.arange(ink.shape[0])).sum()) / total,
+        float((ink.sum(axis=0) * np.arange(ink.shape[1])).sum()) / total,
+    )
+
+
+def _work_size(ink: Plane) -> Plane:
+    longest = max(ink.shape)
+    if longest <= _WORK_SIZE:
+        return ink
+    factor = _WORK_SIZE / longest
+    return _resize(ink, max(1, round(ink.shape[0] * factor)), max(1, round(ink.shape[1] * factor)))
+
+
+def _thicken(ink: Plane, box: int, notes: list[str]) -> Plane:
+    """Widens the strokes of a fine pen: scaled down as they are, they would be too faint to be
+    seen.
+
+    A stroke of width w and length l has about w l pixels, 2 l of them on its edge.
+    """
+    from PIL import Image, ImageFilter
+
+    mask = np.pad(ink > 0.5 * float(ink.max()), 1)
+    core = mask[1:-1, 1:-1]
+    inner = core & mask[:-2, 1:-1] & mask[2:, 1:-1] & mask[1:-1, :-2] & mask[1:-1, 2:]
+    edge = int(core.sum() - inner.sum())
+    width = 2.0 * float(core.sum()) / max(edge, 1)
+    wanted = 2.0 * max(ink.shape) / box
+    if width >= 0.75 * wanted:
+        return ink
+    reach = int(round((wanted - width) / 2))
+    if reach < 1:
+        return ink
+    notes.append("the strokes are thin: widened")
+    image = Image.fromarray(np.pad(ink, reach).astype(np.uint8))
+    return np.asarray(image.filter(ImageFilter.MaxFilter(2 * reach + 1)), np.float64)
+
+
+def _resize(plane: Plane, height: int, width: int) -> Plane:
+    """Scaled with antialiasing."""
+    from PIL import Image
+
+    if plane.shape == (height, width):
+        return plane
+    image = Image.fromarray(plane.astype(np.float32))
+    return np.asarray(image.resize((width, height), Image.Resampling.BICUBIC), np.float64)
+
+
+def _centre(ink: Plane, size: tuple[int, int]) -> Plane:
+    """The ink on an empty plane, its centre of mass as near the middle as whole pixels and the
+    edges allow."""
+    mass = _mass(ink)
+    out = np.zeros(size)
+    starts = [
+        min(max(round(side / 2 - m), 0), side - length)
+        for side, m, length in zip(size, mass, ink.shape, strict=True)
+    ]
+    out[starts[0] : starts[0] + ink.shape[0], starts[1] : starts[1] + ink.shape[1]] = ink
+    return out
+
+
+def png(array: NDArray[Any]) -> bytes:
+    """A uint8 array [channels, height, width] with 1 or 3 channels as a PNG file."""
+    from PIL import Image
+
+    plane = array[0] if array.shape[0] == 1 else array.transpose(1, 2, 0)
+    out = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(plane)).save(out, "PNG")
+    return out.getvalue()

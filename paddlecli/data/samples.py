@@ -1,0 +1,110 @@
+"""A few rows of a data set as files that `predict` takes, or as plain data to look at."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paddlecli.data import images
+from paddlecli.data.columns import Column, Dataset, Split, Statistics
+from paddlecli.data.spec import FieldSpec
+from paddlecli.errors import DataError
+
+
+def rows(dataset: Dataset, split: str, count: int) -> list[dict[str, Any]]:
+    """The first rows as plain data, in the files' own units; classes that have names show the
+    name."""
+    part = dataset[split]
+    return [_plain_row(dataset, part, i) for i in range(min(count, len(part)))]
+
+
+def _plain_row(dataset: Dataset, part: Split, index: int) -> dict[str, Any]:
+    return {f.name: _plain(dataset, f, part.columns[f.name], index) for f in dataset.spec.fields}
+
+
+def _plain(dataset: Dataset, field: FieldSpec, column: Column, index: int) -> Any:
+    value = column.row(index)
+    if isinstance(value, list):
+        return [np.asarray(v).tolist() for v in value]
+    if field.columns:
+        return dict(zip(field.columns, _raw(dataset, field, value), strict=True))
+    if field.names and value.ndim == 0:
+        return field.names[int(value)]
+    return value.tolist()
+
+
+def _raw(dataset: Dataset, field: FieldSpec, value: NDArray[Any]) -> list[float]:
+    """The numbers of a table field as they stand in the file.
+
+    Stored float32 values carry an error of divisor * 2^-25 at most, so rounding below that gives
+    the original decimals.
+    """
+    flat = value.reshape(-1).astype(np.float64)
+    found: Statistics | None = dataset.statistics.get(field.name)
+    divisor = np.asarray(found.divisor) if found else np.maximum(np.abs(flat), 1.0)
+    offset = np.asarray(found.offset) if found else np.zeros(flat.size)
+    raw = flat * np.asarray(found.divisor) + offset if found else flat
+    places = np.floor(-np.log10(divisor * 2.0**-24)).astype(int)
+    return [round(float(r), int(p)) for r, p in zip(raw, places, strict=True)]
+
+
+def write(dataset: Dataset, split: str, count: int, folder: Path) -> list[Path]:
+    """Writes the first rows of a split: PNG files for pictures, one CSV or JSON lines file for
+    anything else.
+
+    Raises:
+        DataError: the folder cannot be written.
+    """
+    kind = str(dataset.spec.predict.get("kind"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return _WRITERS[kind](dataset, split, count, folder)
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be written: {error.strerror}") from None
+
+
+def _write_pictures(dataset: Dataset, split: str, count: int, folder: Path) -> list[Path]:
+    part, picture = dataset[split], dataset.spec.inputs()[0]
+    written = []
+    for index in range(min(count, len(part))):
+        labels = "".join(
+            f"-{f.name}{_plain(dataset, f, part.columns[f.name], index)}"
+            for f in dataset.spec.labels()
+        )
+        path = folder / f"{dataset.spec.name}-{split}-{index:05d}{labels}.png"
+        path.write_bytes(images.png(np.asarray(part.columns[picture.name].row(index))))
+        written.append(path)
+    return written
+
+
+def _write_table(dataset: Dataset, split: str, count: int, folder: Path) -> list[Path]:
+    path = folder / f"{dataset.spec.name}-{split}.csv"
+    cells = [_joined(row) for row in rows(dataset, split, count)]
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        out = csv.DictWriter(stream, list(cells[0]))
+        out.writeheader()
+        out.writerows(cells)
+    return [path]
+
+
+def _joined(row: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        found.update(value if isinstance(value, dict) else {name: value})
+    return found
+
+
+def _write_values(dataset: Dataset, split: str, count: int, folder: Path) -> list[Path]:
+    path = folder / f"{dataset.spec.name}-{split}.jsonl"
+    lines = [json.dumps(row) for row in rows(dataset, split, count)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return [path]
+
+
+_WRITERS = {"image": _write_pictures, "table": _write_table, "values": _write_values}

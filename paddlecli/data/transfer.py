@@ -1,0 +1,375 @@
+"""One file over HTTP or from a local mirror: streamed, resumed, checked before it gets its name.
+
+A transfer ends in one of three ways: the file is there and right; `Unfit` (this source does not
+have the right file, another may); `Unreachable` (this source cannot be reached or gave up, another
+may).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+import socket
+import ssl
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.request import url2pathname
+
+from paddlecli import __version__, settings
+from paddlecli.data.cache import Wanted, writing
+from paddlecli.errors import ConfigError
+
+if TYPE_CHECKING:
+    import httpx
+
+CONNECT_SECONDS = 10.0
+READ_SECONDS = 30.0
+ATTEMPTS = 3
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 10.0
+_CHUNK = 1 << 16
+_PATIENT = {408, 425, 429, 500, 502, 503, 504}
+_REMEMBERED_SECONDS = 300.0
+_REACHED: dict[
+    tuple[str, int], tuple[str | None, float]
+] = {}  # why not, and when that was found out
+
+
+class Unfit(Exception):
+    """The source answered, but not with the file that is wanted."""
+
+
+class Unreachable(Exception):
+    """The source cannot be reached, or broke off too often."""
+
+
+class _Cut(Exception):
+    """The transfer broke off; what came is kept and may be continued. `pause` is what the server
+    asked for."""
+
+    def __init__(self, reason: str, pause: float | None = None) -> None:
+        super().__init__(reason)
+        self.pause = pause
+
+
+class Progress(Protocol):
+    """Told what happens; the command line draws it."""
+
+    def start(self, name: str, total: int, source: str) -> None:
+        """A transfer of `total` bytes begins."""
+
+    def advance(self, count: int) -> None:
+        """`count` more bytes are there; negative where a start has to be repeated."""
+
+    def say(self, text: str) -> None:
+        """One sentence for the user."""
+
+
+class Quiet:
+    """Progress that nobody sees."""
+
+    def start(self, name: str, total: int, source: str) -> None:
+        """Nothing."""
+
+    def advance(self, count: int) -> None:
+        """Nothing."""
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file to be made: where it goes and what it must be."""
+
+    path: Path
+    wanted: Wanted
+
+    @property
+    def part(self) -> Path:
+        """What has come so far."""
+        return self.path.with_name(self.path.name + ".part")
+
+    @property
+    def bad(self) -> Path:
+        """A file that came whole with the wrong content."""
+        return self.path.with_name(self.path.name + ".bad")
+
+
+def plain_url(url: str) -> str:
+    """The address without a password, for messages."""
+    parts = urlsplit(url)
+    if "@" not in parts.netloc:
+        return url
+    return urlunsplit(parts._replace(netloc="***@" + parts.netloc.rpartition("@")[2]))
+
+
+@contextmanager
+def client(certificates: str | None = None) -> Iterator[httpx.Client]:
+    """An HTTP client that obeys the environment's proxies and certificates (SSL_CERT_FILE,
+    HTTPS_PROXY, NO_PROXY).
+
+    `truststore`, where it is installed, adds the operating system's certificates.
+    """
+    import httpx
+
+    timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
+    headers = {"User-Agent": f"paddlecli/{__version__}", "Accept-Encoding": "identity"}
+    with httpx.Client(
+        timeout=timeout,
+        headers=headers,
+        follow_redirects=True,
+        trust_env=True,
+        verify=_certificates(certificates),
+    ) as made:
+        yield made
+
+
+def _certificates(file: str | None) -> ssl.SSLContext | bool:
+    if not settings.environment("SSL_CERT_FILE"):
+        file = settings.environment("REQUESTS_CA_BUNDLE") or file
+    if file:
+        try:
+            return ssl.create_default_context(cafile=file)
+        except OSError as error:
+            raise ConfigError(
+                f"{file}: cannot be used as a file of certificates: {error}"
+            ) from None
+    try:
+        truststore = importlib.import_module("truststore")
+    except ImportError:
+        return True
+    context: ssl.SSLContext = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return context
+
+
+def fetch(http: httpx.Client, url: str, target: Target, progress: Progress) -> None:
+    """Makes the target from one address.
+
+    Raises:
+        Unfit: no such file there, or another content than is wanted; kept as `.bad` if it came
+            whole.
+        Unreachable: no connection within 10 s, or broken off in every attempt.
+        ResourceError: no room, or the folder cannot be written.
+    """
+    if url.startswith("file:"):
+        _copy(url, target, progress)
+        return
+    reach(url)
+    resumed = target.part.exists()
+    for attempt in range(ATTEMPTS):
+        try:
+            _receive(http, url, target, progress)
+            break
+        except _Cut as cut:
+            if attempt == ATTEMPTS - 1:
+                raise Unreachable(f"{cut} ({ATTEMPTS} attempts)") from None
+            pause = min(cut.pause or _FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE)
+            progress.say(f"{plain_url(url)}: {cut}; trying again in {pause:.1f} s")
+            time.sleep(pause)
+            resumed = resumed or target.part.exists()
+    try:
+        accept(target)
+    except Unfit:
+        if not resumed:
+            raise
+        progress.say(
+            f"{target.path.name}: the resumed file is wrong; fetching it once from the start"
+        )
+        target.bad.unlink(missing_ok=True)
+        fetch(http, url, target, progress)
+
+
+def accept(target: Target) -> None:
+    """Gives a complete `.part` its name if its hash is right, else keeps it as `.bad`.
+
+    Raises:
+        Unfit: shows both hashes.
+    """
+    with target.part.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest == target.wanted.sha256:
+        target.part.replace(target.path)
+        target.bad.unlink(missing_ok=True)
+        return
+    target.part.replace(target.bad)
+    raise Unfit(
+        f"wrong content: sha256 is {digest}, not {target.wanted.sha256}; kept as {target.bad}"
+    )
+
+
+def _copy(url: str, target: Target, progress: Progress) -> None:
+    source = Path(url2pathname(unquote(urlsplit(url).path)))
+    try:
+        size = source.stat().st_size
+        stream = source.open("rb")
+    except OSError as error:
+        raise Unfit(f"{source}: {error.strerror}") from None
+    with stream:
+        _check_length(size, target.wanted)
+        progress.start(target.path.name, target.wanted.size, url)
+        with writing(target.part), target.part.open("wb") as out:
+            while chunk := stream.read(_CHUNK):
+                out.write(chunk)
+                progress.advance(len(chunk))
+    accept(target)
+
+
+def _receive(http: httpx.Client, url: str, target: Target, progress: Progress) -> None:
+    """One request; on return `.part` is as long as is wanted."""
+    import httpx
+
+    have = target.part.stat().st_size if target.part.exists() else 0
+    if have > target.wanted.size:
+        target.part.unlink()
+        have = 0
+    if have == target.wanted.size:
+        return
+    headers = {"Range": f"bytes={have}-"} if have else {}
+    try:
+        with http.stream("GET", url, headers=headers) as response:
+            start = _start(response, have, target)
+            progress.start(target.path.name, target.wanted.size, plain_url(url))
+            progress.advance(start)
+            _write(response.iter_bytes(_CHUNK), start, target, progress)
+    except httpx.TimeoutException as error:
+        raise _Cut(f"no answer in time ({type(error).__name__})") from None
+    except (httpx.ConnectError, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
+        raise Unreachable(str(error) or type(error).__name__) from None
+    except httpx.TransportError as error:
+        raise _Cut(str(error) or type(error).__name__) from None
+    except (httpx.InvalidURL, httpx.TooManyRedirects) as error:
+        raise Unfit(str(error)) from None
+    size = target.part.stat().st_size
+    if size < target.wanted.size:
+        raise _Cut(f"the transfer ended after {size} of {target.wanted.size} bytes")
+
+
+def _start(response: httpx.Response, have: int, target: Target) -> int:
+    """Where the body belongs in the file; judges status and length."""
+    status = response.status_code
+    if status in _PATIENT:
+        asked = response.headers.get("Retry-After", "")
+        raise _Cut(f"HTTP {status}", float(asked) if asked.isdecimal() else None)
+    if status == 416:  # the part is not a beginning of what the server has
+        target.part.unlink(missing_ok=True)
+        raise _Cut("the server cannot continue the file")
+    if status not in (200, 206):
+        raise Unfit(f"HTTP {status} {response.reason_phrase}".strip())
+    start = 0
+    if status == 206:
+        found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+        if found is None or int(found[1]) != have:
+            target.part.unlink(missing_ok=True)
+            raise _Cut("the server continued the file at another place")
+        start = have
+    length = response.headers.get("Content-Length", "")
+    if length.isdecimal() and "Content-Encoding" not in response.headers:
+        _check_length(start + int(length), target.wanted)
+    return start
+
+
+def _check_length(size: int, wanted: Wanted) -> None:
+    if size != wanted.size:
+        raise Unfit(f"wrong length: {size} bytes, not {wanted.size}")
+
+
+def _write(chunks: Iterator[bytes], start: int, target: Target, progress: Progress) -> None:
+    position, magic = start, target.wanted.magic
+    with writing(target.part), target.part.open("ab" if start else "wb") as out:
+        for chunk in chunks:
+            if position == 0 and magic and not chunk.startswith(magic[: len(chunk)]):
+                raise Unfit(
+                    f"wrong content: begins with {chunk[:8].hex(' ')}, not {magic.hex(' ')} "
+                    f"({_looks_like(chunk)})"
+                )
+            position += len(chunk)
+            if position > target.wanted.size:
+                out.truncate(0)
+                raise Unfit(f"wrong length: more than {target.wanted.size} bytes came")
+            out.write(chunk)
+            progress.advance(len(chunk))
+
+
+def _looks_like(chunk: bytes) -> str:
+    text = chunk[:64].lstrip().lower()
+    if text.startswith((b"<!doctype", b"<html")):
+        return "a web page"
+    return (
+        "text" if text.isascii() and text.decode("ascii").isprintable() else "another kind of file"
+    )
+
+
+def reach(url: str) -> None:
+    """Finds out within 10 s, over all of a host's addresses at once, whether it (or its proxy)
+    takes connections.
+
+    A resolver that hangs, or a host with several dead addresses, would otherwise cost a multiple of
+    the timeout. The answer is remembered for a while, so that a dead host costs its time once and
+    not for every file.
+    """
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    if not urllib.request.proxy_bypass(host) and parts.scheme in (
+        proxies := urllib.request.getproxies()
+    ):
+        proxy = urlsplit(proxies[parts.scheme])
+        host, port = proxy.hostname or host, proxy.port or 80
+    reason, when = _REACHED.get((host, port), (None, float("-inf")))
+    if time.monotonic() - when > _REMEMBERED_SECONDS:
+        reason = _connect(host, port)
+        _REACHED[host, port] = reason, time.monotonic()
+    if reason is not None:
+        raise Unreachable(reason)
+
+
+def _connect(host: str, port: int) -> str | None:
+    """None if one address of the host answers; else why not."""
+    done, faults = (
+        threading.Event(),
+        [f"no connection to {host}:{port} within {CONNECT_SECONDS:.0f} s"],
+    )
+    reached = threading.Event()
+
+    def one(address: tuple[object, ...], family: int) -> str | None:
+        try:
+            with socket.socket(family, socket.SOCK_STREAM) as probe:
+                probe.settimeout(CONNECT_SECONDS)
+                probe.connect(address)
+        except OSError as error:
+            return error.strerror or str(error)
+        reached.set()
+        done.set()
+        return None
+
+    def all_addresses() -> None:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            faults[0] = f"{host}: {error.strerror or error}"
+            done.set()
+            return
+        results: list[str | None] = []
+        threads = [
+            threading.Thread(target=lambda a=a: results.append(one(a[4], a[0])), daemon=True)
+            for a in found
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if not reached.is_set():
+            faults[0] = f"{host}:{port}: {next((r for r in results if r), 'no address')}"
+        done.set()
+
+    threading.Thread(target=all_addresses, daemon=True).start()
+    done.wait(CONNECT_SECONDS)
+    return None if reached.is_set() else faults[0]

@@ -1,0 +1,88 @@
+"""Running means of the numbers that steps report: by sample, and by batch as the book does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paddlecli.compiler.artifact import EntryInfo
+from paddlecli.engine.requests import Call, Work
+
+FINITE = "finite"
+"""The fetch that says whether the loss is finite; every other fetch is a number to report."""
+
+
+def keys_of(calls: Sequence[Call]) -> dict[tuple[int, int], str]:
+    """How each fetch (entry index, column of the result row) is reported: by its own name, or `entry.name` where
+    several entries report."""
+    entries: dict[int, EntryInfo] = {c.entry.index: c.entry for c in calls}
+    reporting = [e for e in entries.values() if any(f != FINITE for f in e.fetches)]
+    return {
+        (e.index, column): fetch if len(reporting) == 1 else f"{e.name}.{fetch}"
+        for e in reporting
+        for column, fetch in enumerate(e.fetches)
+        if fetch != FINITE
+    }
+
+
+def by_iteration(
+    keys: Mapping[tuple[int, int], str], work: Work, results: NDArray[np.float64], iterations: int
+) -> dict[str, NDArray[np.float64]]:
+    """The reported numbers of the first `iterations` iterations; parts of a batch are added."""
+    found = {}
+    stop = int(np.searchsorted(work.iterations, iterations))
+    for (entry, column), key in keys.items():
+        steps = np.flatnonzero(work.entries[:stop] == entry)
+        found[key] = np.bincount(work.iterations[steps], weights=results[steps, column], minlength=iterations)
+    return found
+
+
+class Averages:
+    """Sums over batches. `state` and `restore` carry them through a checkpoint without loss."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, list[float]] = {}
+        self._samples = 0
+        self._batches = 0
+
+    def add(self, values: Mapping[str, NDArray[np.float64]], counts: NDArray[np.int64]) -> None:
+        """Adds batches: their reported numbers, and how many samples each has. One by one, so that the result does not
+        depend on how many came at a time."""
+        self._samples += int(counts.sum())
+        self._batches += counts.size
+        for key, numbers in values.items():
+            by_sample, by_batch = self._sums.setdefault(key, [0.0, 0.0])
+            for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+                by_sample += number * count
+                by_batch += number
+            self._sums[key] = [by_sample, by_batch]
+
+    @property
+    def samples(self) -> int:
+        """Samples added."""
+        return self._samples
+
+    @property
+    def batches(self) -> int:
+        """Batches added."""
+        return self._batches
+
+    def by_sample(self) -> dict[str, float]:
+        """Means weighted by samples."""
+        return {k: s[0] / self._samples for k, s in self._sums.items() if self._samples}
+
+    def by_batch(self) -> dict[str, float]:
+        """Unweighted means over batches."""
+        return {k: s[1] / self._batches for k, s in self._sums.items() if self._batches}
+
+    def state(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"sums": self._sums, "samples": self._samples, "batches": self._batches}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes what `state` gave."""
+        self._sums = {k: list(v) for k, v in state["sums"].items()}
+        self._samples, self._batches = int(state["samples"]), int(state["batches"])

@@ -1,0 +1,158 @@
+"""What a running training shows: a live line on a terminal, plain lines elsewhere, nothing when asked. Always on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from paddlecli import settings
+
+_LINE_EVERY = 5.0
+_RESULT_EVERY = 1.0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where a training is."""
+
+    epoch: int
+    epochs: int
+    step: int
+    steps: int
+    loss: float
+    rate: float | None
+    samples_per_second: float
+    seconds_left: float
+
+    def text(self) -> str:
+        """One plain line."""
+        rate = "" if self.rate is None else f"  lr {self.rate:.4g}"
+        return (
+            f"epoch {self.epoch}/{self.epochs}  step {self.step}/{self.steps}  loss {self.loss:.4g}{rate}"
+            f"  {self.samples_per_second:,.0f} samples/s  {clock(self.seconds_left)} left"
+        )
+
+
+class Display(Protocol):
+    """What the loop tells."""
+
+    def progress(self, moment: Moment) -> None:
+        """A request has ended."""
+
+    def result(self, text: str) -> None:
+        """An epoch or an evaluation has ended; many may come in a second."""
+
+    def say(self, text: str) -> None:
+        """A line that must be seen."""
+
+    def close(self) -> None:
+        """Ends the display; may be called twice."""
+
+
+class Quiet:
+    """Shows warnings and results at the end alone."""
+
+    def progress(self, moment: Moment) -> None:
+        """See `Display`."""
+
+    def result(self, text: str) -> None:
+        """See `Display`."""
+
+    def say(self, text: str) -> None:
+        """See `Display`."""
+
+    def close(self) -> None:
+        """See `Display`."""
+
+
+class Lines:
+    """Plain lines without carriage returns, few enough for a log file."""
+
+    def __init__(self, progress: bool = True) -> None:
+        self._progress = progress
+        self._last = time.monotonic()
+        self._result = 0.0
+
+    def progress(self, moment: Moment) -> None:
+        """See `Display`: a line every five seconds."""
+        if self._progress and time.monotonic() - self._last >= _LINE_EVERY:
+            self.say(moment.text())
+
+    def result(self, text: str) -> None:
+        """See `Display`: a line a second."""
+        if self._progress and time.monotonic() - self._result >= _RESULT_EVERY:
+            self._result = time.monotonic()
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        """See `Display`."""
+        self._last = time.monotonic()
+        print(text, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """See `Display`."""
+
+
+class Live:
+    """One line that is drawn again, on a terminal."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        console = Console(stderr=True, no_color=not settings.color(sys.stderr), highlight=False)
+        columns = (
+            TextColumn("{task.fields[head]}", markup=False),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[tail]}", markup=False),
+        )
+        self._bars = Progress(*columns, console=console, refresh_per_second=8, redirect_stdout=False)
+        self._task: Any = None
+        self._result = 0.0
+
+    def progress(self, moment: Moment) -> None:
+        """See `Display`."""
+        rate = "" if moment.rate is None else f"  lr {moment.rate:.3g}"
+        head = f"epoch {moment.epoch}/{moment.epochs}"
+        tail = (
+            f"step {moment.step}/{moment.steps}  loss {moment.loss:.4g}{rate}  "
+            f"{moment.samples_per_second:,.0f} samples/s  {clock(moment.seconds_left)} left"
+        )
+        if self._task is None:
+            self._bars.start()
+            self._task = self._bars.add_task("", total=moment.steps, head=head, tail=tail)
+        self._bars.update(self._task, completed=moment.step, head=head, tail=tail)
+
+    def result(self, text: str) -> None:
+        """See `Display`: a line a second."""
+        if time.monotonic() - self._result >= _RESULT_EVERY:
+            self._result = time.monotonic()
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        """See `Display`."""
+        self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """See `Display`."""
+        if self._task is not None:
+            self._bars.stop()
+
+
+def choose(quiet: bool, progress: bool) -> Display:
+    """The display for this stderr."""
+    if quiet:
+        return Quiet()
+    if progress and settings.interactive(sys.stderr):
+        return Live()
+    return Lines(progress)
+
+
+def clock(seconds: float) -> str:
+    """`0:07`, `12:30`, `3:05:00`."""
+    whole = round(min(max(seconds, 0.0), 359_999.0))
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

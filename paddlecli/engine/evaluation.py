@@ -1,0 +1,69 @@
+"""Measuring a split: the one code path of training's evaluations and of `paddlecli evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from paddlecli.compiler.artifact import EntryInfo
+from paddlecli.data.columns import Split
+from paddlecli.data.spec import DatasetSpec
+from paddlecli.engine.averages import Averages, by_iteration, keys_of
+from paddlecli.engine.machine import Machine, Outcome
+from paddlecli.engine.requests import Call, Maker, Pace
+
+T = TypeVar("T")
+Runner = Callable[[Callable[[], Outcome]], Outcome]
+"""Runs a request, for example in the worker thread."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What an evaluation found."""
+
+    split: str
+    samples: int
+    metrics: dict[str, float]
+
+
+class Evaluator:
+    """Runs an entry over a whole split, in the order of the file.
+
+    The loss and every metric are by sample (or by token, where the loss is); beside each loss stands `<loss>_batch_mean`, the
+    unweighted mean over batches of `batch_size`.
+    """
+
+    def __init__(self, machine: Machine, entry: EntryInfo, spec: DatasetSpec, split: Split, batch_size: int) -> None:
+        self.machine, self.entry, self.split = machine, entry, split
+        self._maker = Maker(machine.artifact, [Call(entry)], spec, split, batch_size)
+        self._keys = keys_of(self._maker.calls)
+        self._order = np.arange(len(split), dtype=np.int64)
+        self._batches = -(-len(split) // batch_size)
+        self._pace = Pace()
+
+    def names(self) -> set[str]:
+        """What `measure` will find."""
+        means = set(self._keys.values())
+        return means | {f"{name}_batch_mean" for name in means} | set(self.machine.metrics(self.entry))
+
+    def measure(self, run: Runner = lambda request: request()) -> Measured | None:
+        """The metrics with the machine's present parameters; None when a signal came in between."""
+        self.machine.clear_metrics(self.entry)
+        averages = Averages()
+        batch = 0
+        while batch < self._batches:
+            work = self._maker.make(self._order, batch, self._pace.count(self._batches - batch), 0)
+            outcome = run(lambda work=work: self.machine.run(work, self.split))  # type: ignore[misc]
+            if outcome.interrupted:
+                return None
+            count = int(work.iterations[-1]) + 1
+            averages.add(by_iteration(self._keys, work, outcome.results, count), work.counts)
+            self._pace.took(count, outcome.seconds)
+            batch += count
+        means = {f"{name}_batch_mean": value for name, value in averages.by_batch().items()}
+        return Measured(
+            self.split.name, len(self.split), {**averages.by_sample(), **means, **self.machine.metrics(self.entry)}
+        )

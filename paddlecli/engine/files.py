@@ -1,0 +1,134 @@
+"""Writing so that a kill or a full disk never leaves half a file under its final name."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import math
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from paddlecli.errors import ResourceError, RunError
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextmanager
+def saving(place: Path) -> Iterator[None]:
+    """Turns the operating system's refusals into errors that say what to do.
+
+    Raises:
+        ResourceError: the disk is full.
+        RunError: anything else that forbids writing.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise ResourceError(
+                f"{place}: the disk is full ({_free(place) / 1e6:.1f} MB free)",
+                hint="make room and continue with `paddlecli train --resume`; what was saved before is intact",
+            ) from None
+        raise RunError(f"{place}: cannot be written: {error.strerror or error}") from None
+
+
+def _free(place: Path) -> int:
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return shutil.disk_usage(place).free
+
+
+def write_synced(path: Path, data: bytes, durable: bool = True) -> str:
+    """Writes a new file and returns its sha256 in hexadecimal; with `durable` it waits until the disk has it."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
+    return hashlib.sha256(data).hexdigest()
+
+
+def sync_folder(folder: Path) -> None:
+    """Waits until the disk has the names in a folder; systems that cannot open folders need no such wait."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def replace(path: Path, data: bytes, durable: bool = True) -> None:
+    """Gives `path` a new content at one stroke: a reader sees the old bytes or the new ones.
+
+    Files that can be made again from others need not be `durable`: a power cut may then lose the newest content.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    with saving(path):
+        try:
+            write_synced(temporary, data, durable)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def replace_with(path: Path, source: Path) -> None:
+    """Like `replace` with the bytes of another file; they share the disk's blocks where that can be."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with saving(path):
+        try:
+            temporary.unlink(missing_ok=True)
+            try:
+                os.link(source, temporary)
+            except OSError:
+                shutil.copyfile(source, temporary)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def finite(value: Any) -> Any:
+    """The same data with None where a number is NaN or infinite: JSON has neither."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(k): finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    return value
+
+
+def json_line(value: Mapping[str, Any]) -> str:
+    """One line of JSON with sorted keys; keys whose numbers are not finite are listed under `nonfinite`."""
+    lost = sorted(k for k, v in value.items() if isinstance(v, float) and not math.isfinite(v))
+    whole = {**value, "nonfinite": lost} if lost else value
+    return json.dumps(finite(whole), sort_keys=True, ensure_ascii=False, allow_nan=False)
+
+
+def json_page(value: Mapping[str, Any]) -> bytes:
+    """Indented JSON with sorted keys, as a file's content."""
+    text = json.dumps(finite(value), sort_keys=True, ensure_ascii=False, allow_nan=False, indent=2)
+    return (text + "\n").encode()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file.
+
+    Raises:
+        RunError: it is missing or not what it should be.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{path}: missing") from None
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise RunError(f"{path}: expected a JSON object")
+    return found

@@ -1,0 +1,273 @@
+"""`fit`: a recipe to a run directory; and the same for a run that is continued."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paddlecli import __version__, settings
+from paddlecli.config.load import load_recipe
+from paddlecli.config.recipe import Recipe
+from paddlecli.data.columns import Dataset
+from paddlecli.engine import eventlog, modeldir, rundir
+from paddlecli.engine.checkpoint import Snapshot, Store
+from paddlecli.engine.display import Display, Quiet
+from paddlecli.engine.eventlog import EventLog
+from paddlecli.engine.files import replace as replace_file
+from paddlecli.engine.interrupts import Signals, Worker
+from paddlecli.engine.loop import Means, Trainer
+from paddlecli.engine.machine import Machine
+from paddlecli.engine.place import Place
+from paddlecli.engine.prepare import Prepared, data_of, fields_of, prepare
+from paddlecli.engine.report import Result, expectations, plural
+from paddlecli.engine.rundir import RunDir
+from paddlecli.errors import PaddleCliError, RunError, UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CHANGEABLE = ("train.epochs", "train.max_steps", "train.log_every", "train.eval_every", "checkpoint", "expect")
+"""Settings that may differ when a run is continued; any other would make it another run."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to train, apart from what the recipe says. None of it changes a result.
+
+    Attributes:
+        run_dir: where to write; a fresh folder under the runs folder if None.
+        force: move a used `run_dir` aside.
+        threads: of the core; the setting if None.
+        streamed: gather batches in Python instead of in the core.
+        max_seconds: stop after so long.
+        profile: time each operation.
+        initial: parameters and states to start from, by name, instead of the initial values.
+    """
+
+    run_dir: Path | None = None
+    force: bool = False
+    threads: int | None = None
+    streamed: bool = False
+    max_seconds: float | None = None
+    profile: bool = False
+    initial: Mapping[str, NDArray[np.generic]] | None = None
+
+
+def fit(recipe: Recipe, options: Options = Options(), display: Display | None = None) -> Result:
+    """Trains a recipe in a fresh run directory. Nothing is written before recipe, network and data are known to fit.
+
+    Raises:
+        ConfigError, DataError: recipe or data are wrong; nothing was written.
+        RunError: the run directory cannot be used.
+        NumericalError: the loss became NaN or infinite; the run directory holds the last good checkpoint.
+        ResourceError: the disk is full; likewise.
+        Interrupted: a second signal came.
+    """
+    prepared = prepare(recipe, fields_of(recipe))
+    data = data_of(recipe)
+    machine = Machine(prepared.artifact, threads=options.threads, profile=options.profile)
+    machine.write({**prepared.graph.initial_values(recipe.train.seed), **(options.initial or {})})
+    run = rundir.fresh(options.run_dir or rundir.new_path(recipe.name), options.force)
+    return _Session(prepared, data, machine, run, options, display or Quiet()).train(Place(), fresh=True)
+
+
+def resume(
+    run: RunDir, overrides: Sequence[str] = (), options: Options = Options(), display: Display | None = None
+) -> Result:
+    """Continues a run from its last whole checkpoint, or from its start if there is none, with the same bits as if it
+    had never stopped.
+
+    Args:
+        run: the run; `overrides` may change what `CHANGEABLE` lists.
+
+    Raises:
+        RunError: it is in use, damaged, or its data have changed. Others as for `fit`.
+    """
+    recipe = _resumed_recipe(run, overrides)
+    spec = fields_of(recipe)
+    graph = modeldir.read_graph(run.model) if (run.model / modeldir.GRAPH).is_file() else None
+    prepared = prepare(recipe, spec, graph)
+    data = data_of(recipe)
+    run.claim()
+    _same_data(run, data)
+    show = display or Quiet()
+    store = _store(recipe, run)
+    snapshot = store.newest(show.say)
+    place = Place() if snapshot is None else Place.of(snapshot.state)
+    machine = Machine(prepared.artifact, threads=options.threads, profile=options.profile)
+    machine.write(prepared.graph.initial_values(recipe.train.seed))
+    if snapshot is not None:
+        machine.restore(snapshot.model, snapshot.optimizer)
+    eventlog.truncate(run.metrics, place.step)
+    eventlog.truncate(run.timing, place.step)
+    store.resume_at(place.step)
+    show.say(_resume_text(run, snapshot, place))
+    return _Session(prepared, data, machine, run, options, show).train(place, fresh=False)
+
+
+def _resumed_recipe(run: RunDir, overrides: Sequence[str]) -> Recipe:
+    if not run.config.is_file():
+        raise RunError(f"{run.path}: has no config.yaml: it is no run directory")
+    for text in overrides:
+        key = text.lstrip("~").partition("=")[0].strip()
+        if not any(key == c or key.startswith(f"{c}.") for c in CHANGEABLE):
+            raise UsageError(
+                f"{key} cannot be changed when a run is continued",
+                hint=f"it may change {', '.join(CHANGEABLE)}; anything else makes a new run: "
+                f"paddlecli train --config {run.config} -o {text}",
+            )
+    return load_recipe(run.config, overrides)
+
+
+def _resume_text(run: RunDir, snapshot: Snapshot | None, place: Place) -> str:
+    if snapshot is None:
+        return f"{run.path}: no checkpoint yet, starting over"
+    return f"{run.path}: continuing behind step {place.step} (epoch {place.epoch + 1}, batch {place.batch})"
+
+
+def _same_data(run: RunDir, data: Dataset) -> None:
+    stored = run.read("run.json").get("data", {}).get("fingerprint") if (run.path / "run.json").is_file() else None
+    if stored is not None and stored != data.fingerprint:
+        run.release()
+        raise RunError(
+            f"{run.path}: the data set {data.spec.name} is not the one this run was started with",
+            hint="restore the data, or start a new run with `paddlecli train --config RUN/config.yaml`",
+        )
+
+
+def _store(recipe: Recipe, run: RunDir) -> Store:
+    saved = recipe.checkpoint
+    # whoever monitors a value wants its best parameters
+    best = max(saved.keep_best, 1 if saved.monitor else 0)
+    return Store(run.checkpoints, saved.keep_last, best, saved.mode == "min")
+
+
+@dataclass
+class _Session:
+    """One process's training in one run directory."""
+
+    prepared: Prepared
+    data: Dataset
+    machine: Machine
+    run: RunDir
+    options: Options
+    display: Display
+
+    def train(self, place: Place, fresh: bool) -> Result:
+        """Trains and writes down how it ended."""
+        recipe, began = self.prepared.recipe, time.monotonic()
+        try:
+            self._describe(fresh)
+            with self._means(recipe) as means:
+                trainer = Trainer(self.prepared, self.data, means, place)
+                notes = self._notes(trainer)
+                status = trainer.run()
+            result = self._result(trainer, status, time.monotonic() - began, notes)
+            self.run.update(status=status, finished=rundir.now(), steps=place.step, epochs=place.epoch)
+            self.run.say(result.text())
+            return result
+        except BaseException as error:
+            self._failed(error)
+            raise
+        finally:
+            self.display.close()
+            self.run.release()
+
+    @contextmanager
+    def _means(self, recipe: Recipe) -> Iterator[Means]:
+        from paddlecli.engine.schedule import rates_of
+
+        store = _store(recipe, self.run)
+        store.resume_at(1 << 62)
+        limit = self.options.max_seconds
+        worker, log = Worker(), EventLog(self.run)
+        try:
+            with Signals(self.machine.interrupt) as signals:
+                yield Means(
+                    self.machine, self.run, store, log, self.display, worker, signals, rates_of(recipe),
+                    self.options.streamed, None if limit is None else time.monotonic() + limit,
+                )  # fmt: skip
+        finally:
+            worker.close()
+            log.close()
+
+    def _describe(self, fresh: bool) -> None:
+        """Writes what is known before step 1."""
+        recipe, data = self.prepared.recipe, self.data
+        replace_file(self.run.config, recipe.to_yaml().encode())
+        facts = {
+            **rundir.facts(),
+            "status": "running",
+            "recipe": recipe.name,
+            "seed": recipe.train.seed,
+            "core": self.machine.info(),
+            "parameters": self.prepared.parameters,
+            "data": {"name": data.spec.name, "fingerprint": data.fingerprint,
+                     "samples": {name: len(split) for name, split in data.splits.items()}},
+        }  # fmt: skip
+        self.run.update(**facts, **({"started": rundir.now()} if fresh else {"resumed": rundir.now()}))
+        if not (self.run.model / modeldir.REPORT).is_file():
+            modeldir.prepare(self.run.model, self.prepared.graph, data.preprocessing(), _reporting(recipe))
+        for line in self._opening():
+            self.display.say(line)
+            self.run.say(line)
+
+    def _opening(self) -> Iterator[str]:
+        core, recipe = self.machine.info(), self.prepared.recipe
+        yield (
+            f"paddlecli {__version__}  {recipe.name}  {core['backend']}/{core['level']}  "
+            f"{plural(int(core['threads']), 'thread')}  seed {recipe.train.seed}"
+        )
+        samples = ", ".join(f"{len(split):,} {name}" for name, split in self.data.splits.items())
+        yield f"{plural(self.prepared.parameters, 'parameter')}, {self.data.spec.name}: {samples} samples"
+        yield from (f"note: {note}" for note in self.prepared.artifact.notes)
+
+    def _notes(self, trainer: Trainer) -> tuple[str, ...]:
+        train = self.prepared.recipe.train
+        if trainer.finished:
+            place = trainer.place
+            return (f"nothing to do: {plural(place.epoch, 'epoch')} are trained; ask for more with -o train.epochs=N",)
+        if trainer.evaluator is None:
+            reason = "the network has no evaluation" if train.eval_split in self.data.splits else "there is no such split"
+            return (f"{train.eval_split} was not evaluated: {reason}",)
+        return ()
+
+    def _result(self, trainer: Trainer, status: str, seconds: float, notes: tuple[str, ...]) -> Result:
+        place, recipe = trainer.place, self.prepared.recipe
+        metrics: dict[str, Any] = dict(place.latest)
+        if place.best is not None:
+            metrics |= {k: v for k, v in place.best.metrics.items() if k != "train"}
+        checked = expectations(recipe, metrics) if status == "completed" else ()
+        saved = modeldir.saved_as(self.run.model)
+        return Result(
+            status, self.run.path, place.epoch, place.step, seconds, trainer.samples_per_second, metrics, saved, checked,
+            notes,
+        )  # type: ignore[arg-type]  # fmt: skip
+
+    def _failed(self, error: BaseException) -> None:
+        status = "interrupted" if isinstance(error, KeyboardInterrupt) or _is_signal(error) else "failed"
+        try:
+            self.run.update(status=status, finished=rundir.now(), error=f"{type(error).__name__}: {error}")
+            self.run.say(f"{status}: {error}")
+        except PaddleCliError:
+            pass  # the disk is full or gone: the first error is the one to tell
+
+
+def _is_signal(error: BaseException) -> bool:
+    return isinstance(error, PaddleCliError) and error.kind == "interrupted"
+
+
+def _reporting(recipe: Recipe) -> dict[str, Any]:
+    """What `predict` reads of the recipe."""
+    labels = recipe.predict.labels
+    return {"output": recipe.predict.output, "top": recipe.predict.top, "labels": list(labels) if labels else None}
+
+
+def with_deadline(options: Options, seconds: float | None) -> Options:
+    """The same options with a limit of time."""
+    return replace(options, max_seconds=seconds)

@@ -1,0 +1,359 @@
+"""The training loop: requests up to the next event, then the event.
+
+    advance     one request: many iterations in one call of the core, at most about 0.1 s
+    end_epoch   metrics of the epoch, evaluation, checkpoint
+    save        a checkpoint, and `model/` with it
+
+The order at one step is always: step events, epoch event, evaluation event, checkpoint. So a checkpoint's step says exactly
+which events are before it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paddlecli.config.recipe import Recipe
+from paddlecli.data.columns import Dataset, Rows
+from paddlecli.data.loader import Loader
+from paddlecli.engine import modeldir
+from paddlecli.engine.averages import by_iteration, keys_of
+from paddlecli.engine.checkpoint import Snapshot, Store
+from paddlecli.engine.display import Display, Moment
+from paddlecli.engine.evaluation import Evaluator
+from paddlecli.engine.eventlog import EventLog
+from paddlecli.engine.interrupts import Signals, Worker
+from paddlecli.engine.machine import Machine, Outcome
+from paddlecli.engine.place import Best, Place, better
+from paddlecli.engine.prepare import Prepared
+from paddlecli.engine.report import listed
+from paddlecli.engine.requests import Maker, Pace, Rates, Work
+from paddlecli.engine.rundir import RunDir
+from paddlecli.errors import ConfigError, NumericalError
+
+
+@dataclass(frozen=True)
+class Means:
+    """What the loop works with beside recipe and data."""
+
+    machine: Machine
+    run: RunDir
+    store: Store
+    log: EventLog
+    display: Display
+    worker: Worker
+    signals: Signals
+    rates: Rates
+    streamed: bool = False
+    deadline: float | None = None
+
+
+class Trainer:
+    """Trains from `place` to the end, or to a signal or deadline."""
+
+    def __init__(self, prepared: Prepared, data: Dataset, means: Means, place: Place) -> None:
+        recipe, train = prepared.recipe, prepared.recipe.train
+        self.recipe, self.prepared, self.means, self.place = recipe, prepared, means, place
+        split = data["train"]
+        self.loader = Loader(
+            split, train.batch_size, shuffle=train.shuffle, buffer=train.shuffle_buffer or 0, seed=train.seed,
+            drop_last=train.drop_last, limit=train.limit_batches,
+        )  # fmt: skip
+        self.maker = Maker(prepared.artifact, prepared.calls, prepared.spec, split, train.batch_size, means.rates)
+        self.evaluator = _evaluator(prepared, data, means.machine)
+        self.entries = list({c.entry.name: c.entry for c in prepared.calls}.values())
+        self._keys = keys_of(prepared.calls)
+        self._rates = [(i, a.of) for i, a in enumerate(prepared.artifact.arguments) if a.kind == "learning_rate"]
+        self._pace = Pace()
+        self._order: tuple[int, Rows] | None = None
+        self._saved = place.state() if place.step else None
+        self._seconds = 0.0
+        self._trained = 0
+        self._began = time.monotonic()
+        self._first = place.step
+        self._check_monitor()
+
+    # -- the loop ---------------------------------------------------------------------------------------------------
+    def run(self) -> str:
+        """Trains; returns `completed`, `stopped` (deadline) or `interrupted` (signal). What was done is saved.
+
+        Raises:
+            NumericalError: the loss is not finite; names the step and the rows of its batch.
+        """
+        while not self.finished:
+            reason = self._stopped()
+            if reason:
+                self._save_here()
+                return reason
+            if self._at_end():
+                self._end_epoch()
+            else:
+                self._advance()
+        self._save_here()
+        return "completed"
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to train."""
+        train, place = self.recipe.train, self.place
+        if place.epoch >= train.epochs:
+            return True
+        return train.max_steps is not None and place.step >= train.max_steps and (place.closed or place.batch == 0)
+
+    @property
+    def total_steps(self) -> int:
+        """Iterations of the whole training."""
+        total = self.recipe.train.epochs * len(self.loader)
+        return min(total, self.recipe.train.max_steps or total)
+
+    @property
+    def samples_per_second(self) -> float:
+        """Speed of the training steps of this process."""
+        return self._trained / self._seconds if self._seconds else 0.0
+
+    def _stopped(self) -> str:
+        if self.means.signals.signal:
+            return "interrupted"
+        if self.means.deadline is not None and time.monotonic() >= self.means.deadline:
+            return "stopped"
+        return ""
+
+    def _at_end(self) -> bool:
+        return self.place.batch >= len(self.loader) or self.place.step == self.recipe.train.max_steps
+
+    # -- a request --------------------------------------------------------------------------------------------------
+    def _advance(self) -> None:
+        place = self.place
+        count = self._pace.count(self._until_event())
+        work = self.maker.make(self._rows(), place.batch, count, place.step, gather=self.means.streamed)
+        outcome = self._run_whole(work)
+        done = int(work.iterations[outcome.done - 1]) + (not outcome.halted) if outcome.done else 0
+        if done:
+            self._pace.took(done, outcome.seconds)
+            values = by_iteration(self._keys, work, outcome.results, done)
+            self._account(work, values, _batch_sizes(work, self.loader.batch_size, done), outcome.seconds)
+            self._show(work, values, done)
+        if outcome.halted:
+            raise self._not_finite(work, outcome)
+        if done and self._due_by_steps():
+            self._save()
+
+    def _until_event(self) -> int:
+        """Iterations to the next end of epoch, checkpoint or last step."""
+        place, limits = self.place, [len(self.loader) - self.place.batch]
+        if self.recipe.train.max_steps is not None:
+            limits.append(self.recipe.train.max_steps - place.step)
+        if self.recipe.checkpoint.every_steps is not None:
+            limits.append(self.recipe.checkpoint.every_steps - place.step % self.recipe.checkpoint.every_steps)
+        return min(limits)
+
+    def _rows(self) -> Rows:
+        if self._order is None or self._order[0] != self.place.epoch:
+            self._order = (self.place.epoch, self.loader.order(self.place.epoch))
+        return self._order[1]
+
+    def _run(self, request: Callable[[], Outcome]) -> Outcome:
+        return self.means.worker.call(request)
+
+    def _run_whole(self, work: Work) -> Outcome:
+        """Runs a request. One that a signal ended between the calls of an iteration is run to that iteration's end."""
+        machine, split = self.means.machine, self.maker.split
+        outcome = self._run(lambda: machine.run(work, split))
+        done = outcome.done
+        if outcome.halted or not 0 < done < len(work) or work.iterations[done] != work.iterations[done - 1]:
+            return outcome
+        rest = work.behind(done, int(work.iterations[done]) + 1)
+        second = self._run(lambda: machine.run(rest, split))
+        return outcome.joined(second)
+
+    def _account(
+        self, work: Work, values: dict[str, NDArray[np.float64]], counts: NDArray[np.int64], seconds: float
+    ) -> None:  # fmt: skip
+        place, log_every = self.place, self.recipe.train.log_every
+        done = counts.size
+        place.averages.add(values, counts)
+        first = -(place.step + 1) % log_every
+        firsts = np.searchsorted(work.iterations, np.arange(done))
+        for i in range(first, done, log_every):
+            numbers = {k: float(v[i]) for k, v in values.items()}
+            rates = self._learning_rates(work, int(firsts[i]))
+            self.means.log.add("step", place.step + i + 1, {"epoch": place.epoch + 1, **numbers, **rates})
+        place.step += done
+        place.batch += done
+        place.closed = False
+        place.samples += int(counts.sum())
+        self._trained += int(counts.sum())
+        self._seconds += seconds
+
+    def _learning_rates(self, work: Work, index: int) -> dict[str, float]:
+        several = len(self._rates) > 1
+        return {
+            f"learning_rate.{of}" if several else "learning_rate": float(work.args[index, column])
+            for column, of in self._rates
+        }
+
+    def _show(self, work: Work, values: dict[str, NDArray[np.float64]], done: int) -> None:
+        place = self.place
+        elapsed = (time.monotonic() - self._began) / max(1, place.step - self._first)
+        first = next(iter(values.values()), np.zeros(done))
+        rates = self._learning_rates(work, int(np.searchsorted(work.iterations, done - 1)))
+        self.means.display.progress(Moment(
+            epoch=min(place.epoch + 1, self.recipe.train.epochs),
+            epochs=self.recipe.train.epochs,
+            step=place.step,
+            steps=self.total_steps,
+            loss=float(first.mean()),
+            rate=next(iter(rates.values()), None),
+            samples_per_second=self.samples_per_second,
+            seconds_left=elapsed * (self.total_steps - place.step),
+        ))  # fmt: skip
+
+    def _not_finite(self, work: Work, outcome: Outcome) -> NumericalError:
+        bad = outcome.done - 1
+        step = int(work.steps[bad])
+        rows = work.rows[work.starts[bad] : work.starts[bad] + work.counts[bad]].tolist()
+        entry = next(c.entry for c in self.prepared.calls if c.entry.index == work.entries[bad])
+        numbers = dict(zip(entry.fetches, outcome.results[bad].tolist(), strict=False))
+        self.means.log.add("not_finite", step, {"epoch": self.place.epoch + 1, "rows": rows, **numbers})
+        shown = ", ".join(map(str, rows[:8])) + (f" ... ({len(rows)} rows)" if len(rows) > 8 else "")
+        kept = list(self.means.run.checkpoints.glob("step-*"))
+        saved = f"the last good checkpoint is {max(kept).name}" if kept else "no checkpoint had been saved before it"
+        return NumericalError(
+            f"step {step + 1}: the loss is not finite (rows {shown} of the training data); the update was not made; {saved}",
+            hint="a smaller learning rate, gradient clipping or cleaner data may help; the rows are in metrics.jsonl",
+        )
+
+    # -- the end of an epoch ----------------------------------------------------------------------------------------
+    def _end_epoch(self) -> None:
+        place = self.place
+        whole = place.batch >= len(self.loader)
+        train = self._train_metrics()
+        measured = None
+        if self.evaluator is not None and self._evaluation_due(whole):
+            measured = self.evaluator.measure(self._run)
+            if measured is None:
+                return
+        epoch = place.epoch + 1
+        self.means.log.add("epoch", place.step, {"epoch": epoch, "split": "train", "batches": place.batch, **train})
+        place.latest["train"] = train
+        text = f"epoch {epoch}/{self.recipe.train.epochs}  train {listed(train)}"
+        if measured is not None:
+            self.means.log.add("evaluation", place.step, {"epoch": epoch, "split": measured.split, **measured.metrics})
+            place.latest[measured.split], place.measured = measured.metrics, place.step
+            text += f"  {measured.split} {listed(measured.metrics)}"
+        self.means.log.time("epoch", place.step, {"epoch": epoch, "seconds": round(time.monotonic() - self._began, 4),
+                                                  "samples_per_second": round(self.samples_per_second, 1)})  # fmt: skip
+        self.means.run.say(text)
+        self.means.display.result(text)
+        self._leave_epoch(whole)
+        value = self._monitored(measured is not None)
+        if self._improved(value, epoch) or self._due_by_epochs(whole):
+            self._save(value)
+
+    def _train_metrics(self) -> dict[str, float]:
+        """Means by sample of the epoch in progress."""
+        found = self.place.averages.by_sample()
+        for entry in self.entries:
+            prefix = "" if len(self.entries) == 1 else f"{entry.name}."
+            found |= {prefix + k: v for k, v in self.means.machine.metrics(entry).items()}
+        return found
+
+    def _leave_epoch(self, whole: bool) -> None:
+        if not whole:
+            self.place.closed = True
+            return
+        self.place.epoch += 1
+        self.place.batch = 0
+        self.place.averages = type(self.place.averages)()
+        for entry in self.entries:
+            self.means.machine.clear_metrics(entry)
+
+    def _evaluation_due(self, whole: bool) -> bool:
+        train, epoch = self.recipe.train, self.place.epoch + 1
+        last = epoch >= train.epochs or self.place.step == train.max_steps
+        return last or (whole and bool(train.eval_every) and epoch % train.eval_every == 0)
+
+    def _monitored(self, evaluated: bool) -> float | None:
+        monitor = self.recipe.checkpoint.monitor
+        if monitor is None:
+            return None
+        split, _, metric = monitor.partition(".")
+        if split != "train" and not evaluated:
+            return None
+        return self.place.latest[split][metric]
+
+    def _check_monitor(self) -> None:
+        """Raises ConfigError where the monitored metric will never be measured."""
+        monitor = self.recipe.checkpoint.monitor
+        if monitor is None:
+            return
+        split, _, metric = monitor.partition(".")
+        known = {"train": {*self._keys.values(), *self._train_metrics()}}
+        if self.evaluator is not None:
+            known[self.evaluator.split.name] = self.evaluator.names()
+        if metric not in known.get(split, ()):
+            listed_names = ", ".join(f"{s}.{m}" for s, names in known.items() for m in sorted(names))
+            raise ConfigError(
+                f"checkpoint.monitor: {monitor} is not measured", hint=f"there are {listed_names}",
+                where=[self.recipe.where(("checkpoint", "monitor"))],
+            )  # fmt: skip
+
+    def _improved(self, value: float | None, epoch: int) -> bool:
+        place = self.place
+        old = None if place.best is None else place.best.value
+        if value is None or not better(value, old, self.recipe.checkpoint.mode == "min"):
+            return False
+        place.best = Best(value, place.step, epoch, {k: dict(v) for k, v in place.latest.items()})
+        return True
+
+    # -- saving -----------------------------------------------------------------------------------------------------
+    def _due_by_steps(self) -> bool:
+        every = self.recipe.checkpoint.every_steps
+        # at an epoch's end the checkpoint waits for the epoch's events
+        return every is not None and self.place.step % every == 0 and not self._at_end()
+
+    def _due_by_epochs(self, whole: bool) -> bool:
+        checkpoint, place = self.recipe.checkpoint, self.place
+        if checkpoint.every_steps is not None and place.step % checkpoint.every_steps == 0:
+            return True
+        if self.finished:
+            return True
+        return whole and bool(checkpoint.every_epochs) and place.epoch % checkpoint.every_epochs == 0
+
+    def _save_here(self) -> None:
+        """Saves unless this very place is saved."""
+        if self._saved != self.place.state():
+            self._save()
+
+    def _save(self, value: float | None = None) -> None:
+        means, place = self.means, self.place
+        means.log.sync()
+        best = place.best
+        is_best = best is not None and best.step == place.step
+        choice = f"best {self.recipe.checkpoint.monitor} {best.value:.6g}" if best is not None and is_best else "last"
+        state = {**place.state(), **({} if value is None else {"value": value})}
+        folder = means.store.save(Snapshot(*means.machine.arrays(self.prepared.graph), state, choice))
+        if best is None or is_best:
+            modeldir.renew(means.run.model, folder)
+        means.run.write("summary.json", {"step": place.step, "epoch": place.epoch, "last": place.latest,
+                                         "best": place.state()["best"]})  # fmt: skip
+        self._saved = place.state()
+
+
+def _batch_sizes(work: Work, batch_size: int, iterations: int) -> NDArray[np.int64]:
+    """Samples of each of the first `iterations` whole batches."""
+    edges = np.minimum(np.arange(iterations + 1) * batch_size, work.rows.size)
+    return np.diff(edges)
+
+
+def _evaluator(prepared: Prepared, data: Dataset, machine: Machine) -> Evaluator | None:
+    """None where the network has nothing to evaluate or the data have no such split."""
+    name, split = prepared.graph.roles.get("evaluate"), prepared.recipe.train.eval_split
+    if name is None or split not in data.splits:
+        return None
+    entry = prepared.artifact.entries[name]
+    return Evaluator(machine, entry, prepared.spec, data[split], prepared.recipe.train.batch_size)

@@ -1,0 +1,155 @@
+"""`model/`: all that predict, evaluate and export need, apart from the data. It may be moved anywhere.
+
+    model/model.safetensors   parameters and states; its metadata say which checkpoint they are and why it was chosen
+         /graph.yaml          the network
+         /preprocessing.yaml  how an input becomes arrays (scaling statistics and so on)
+         /labels.json         names of the classes by field
+         /report.json         what a prediction reports
+
+Everything but the weights is written once, when training starts; the weights are replaced at one stroke.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paddlecli.engine.checkpoint import MODEL
+from paddlecli.engine.files import json_page, read_json, replace, replace_with, saving
+from paddlecli.errors import RunError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from paddlecli.graph.ir import Graph
+
+GRAPH, PREPROCESSING, LABELS, REPORT = "graph.yaml", "preprocessing.yaml", "labels.json", "report.json"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model folder in memory.
+
+    Attributes:
+        graph: its entries go forward only.
+        values: parameters and states by name.
+        preprocessing: what `read_inputs` takes.
+        labels: names of the classes by field.
+        report: `output`, `top` and `field` of predictions.
+        note: the weights' metadata: `step`, `choice`.
+    """
+
+    path: Path
+    graph: Graph
+    values: Mapping[str, NDArray[np.generic]]
+    preprocessing: Mapping[str, Any]
+    labels: Mapping[str, list[str]]
+    report: Mapping[str, Any]
+    note: Mapping[str, str]
+
+
+def prepare(folder: Path, graph: Graph, preprocessing: Mapping[str, Any], report: Mapping[str, Any]) -> None:
+    """Writes everything but the weights."""
+    from paddlecli.config.dump import to_yaml
+    from paddlecli.graph.serialize import to_yaml as graph_text
+
+    reading = {k: v for k, v in preprocessing.items() if k != "labels"}
+    with saving(folder):
+        folder.mkdir(exist_ok=True)
+    replace(folder / GRAPH, graph_text(graph).encode())
+    replace(folder / PREPROCESSING, to_yaml(reading).encode())
+    replace(folder / LABELS, json_page(preprocessing.get("labels", {})))
+    replace(folder / REPORT, json_page(report))
+
+
+def renew(folder: Path, checkpoint: Path) -> None:
+    """Makes the weights those of a checkpoint."""
+    replace_with(folder / MODEL, checkpoint / MODEL)
+
+
+def read_graph(folder: Path) -> Graph:
+    """The network of a model folder.
+
+    Raises:
+        RunError: there is none.
+    """
+    from paddlecli.graph.serialize import from_yaml
+
+    path = folder / GRAPH
+    try:
+        return from_yaml(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{path}: missing: {folder} is no model folder") from None
+
+
+def open_model(folder: Path) -> Model:
+    """A model folder.
+
+    Raises:
+        RunError: it is incomplete or damaged, or its weights do not fit its network.
+    """
+    graph = read_graph(folder)
+    values, note = read_weights(folder / MODEL)
+    check_values(graph, values, folder / MODEL)
+    labels = read_json(folder / LABELS)
+    preprocessing = {**_read_yaml(folder / PREPROCESSING), "labels": labels}
+    return Model(folder, graph, values, preprocessing, labels, read_json(folder / REPORT), note)
+
+
+def read_weights(path: Path) -> tuple[dict[str, NDArray[np.generic]], dict[str, str]]:
+    """Arrays and metadata of a safetensors file.
+
+    Raises:
+        RunError: missing or damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise RunError(
+            f"{path}: missing: no checkpoint has been saved yet", hint="let the training reach its first checkpoint"
+        )
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})
+    except (SafetensorError, OSError) as error:
+        raise RunError(f"{path}: damaged: {error}") from None
+
+
+def check_values(graph: Graph, values: Mapping[str, NDArray[np.generic]], source: Path) -> None:
+    """The names and shapes are exactly those of the network.
+
+    Raises:
+        RunError: with a line for each difference.
+    """
+    tensors = {**graph.parameters, **graph.states}
+    wanted = {name: [d.coefficient for d in t.spec.shape] for name, t in tensors.items()}
+    found = {name: list(v.shape) for name, v in values.items()}
+    lines = [
+        f"  {name}: the network has {wanted.get(name, 'none')}, the file {found.get(name, 'none')}"
+        for name in sorted(wanted.keys() | found.keys())
+        if wanted.get(name) != found.get(name)
+    ]
+    if lines:
+        raise RunError("\n".join([f"{source}: {len(lines)} arrays do not fit the network (shapes):", *lines]))
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    from paddlecli.config.yaml_text import Source, decode, parse
+
+    source = Source(str(path))
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror or error}") from None
+    tree = parse(source) if decode(raw, source) else None
+    faults = source.text_faults + source.schema_faults
+    if tree is None or faults:
+        raise RunError(f"{path}: damaged: {faults[0] if faults else 'empty'}")
+    found = json.loads(json.dumps(tree.plain()).replace("$${", "${"))
+    if not isinstance(found, dict):
+        raise RunError(f"{path}: damaged: expected a mapping")
+    return found

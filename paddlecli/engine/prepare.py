@@ -1,0 +1,89 @@
+"""What is settled before step 1, in the order in which mistakes are cheapest: recipe, fields, network, plan, data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from paddlecli.compiler.artifact import Artifact
+from paddlecli.compiler.pipeline import compile_graph
+from paddlecli.config.recipe import Recipe
+from paddlecli.data.opening import describe, open_dataset
+from paddlecli.data.spec import DatasetSpec
+from paddlecli.engine.requests import Call, iteration
+from paddlecli.errors import ConfigError
+from paddlecli.graph.ir import Graph
+from paddlecli.models.build import build, optimizers
+
+if TYPE_CHECKING:
+    from paddlecli.data.columns import Dataset
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A recipe that can be trained.
+
+    Attributes:
+        spec: the fields of the data.
+        graph: the network, forward entries only.
+        artifact: the compiled training.
+        calls: what one iteration runs.
+    """
+
+    recipe: Recipe
+    spec: DatasetSpec
+    graph: Graph
+    artifact: Artifact
+    calls: tuple[Call, ...]
+
+    @property
+    def parameters(self) -> int:
+        """Numbers that training may change or that are frozen."""
+        return sum(_size(p.shape) for p in self.artifact.parameters.values())
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    total = 1
+    for dim in shape:
+        total *= dim
+    return total
+
+
+def fields_of(recipe: Recipe) -> DatasetSpec:
+    """The fields of the recipe's data set; no file is opened.
+
+    Raises:
+        ConfigError: the recipe names no data.
+    """
+    if recipe.data is None:
+        raise ConfigError("the recipe names no data set", hint="write `data: {name: ...}`, or give -o data.name=NAME")
+    return describe(recipe.data.name, recipe.data.arguments)
+
+
+def data_of(recipe: Recipe) -> Dataset:
+    """The recipe's data set, opened.
+
+    Raises:
+        DataError: it is not on this machine (says which command fetches it), or damaged.
+    """
+    assert recipe.data is not None
+    return open_dataset(recipe.data.name, recipe.data.arguments)
+
+
+def prepare(recipe: Recipe, spec: DatasetSpec, graph: Graph | None = None) -> Prepared:
+    """Network, plan and calls of a training.
+
+    Args:
+        recipe: what to train.
+        spec: the fields of its data.
+        graph: a stored network, when a run is resumed; else it is built from the recipe.
+
+    Raises:
+        ConfigError: something does not fit.
+    """
+    if recipe.optimizer is None:
+        raise ConfigError("the recipe names no optimizer, so it cannot be trained")
+    whole = build(recipe, spec) if graph is None else graph
+    artifact = compile_graph(whole, optimizers(recipe), recipe.train.seed)
+    calls = iteration(artifact, whole.roles, recipe.train.loop, recipe.train.accumulate)
+    return Prepared(recipe, spec, whole, artifact, calls)

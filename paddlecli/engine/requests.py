@@ -1,0 +1,222 @@
+"""From a place in the data to the steps that the core runs: which entry, which rows, which arguments.
+
+One *iteration* is one batch and one learning rate; it runs one or more calls (entries) on that batch. With accumulation the
+batch is cut into parts, each told where its first sample lies in the whole batch, so that masks and loss weights are those of
+the whole batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paddlecli.compiler.artifact import Argument, Artifact, EntryInfo
+from paddlecli.data.columns import Column, Rows, Split
+from paddlecli.data.spec import DatasetSpec
+from paddlecli.errors import ConfigError
+
+Rates = Callable[[int, int], Mapping[str, NDArray[np.float64]]]
+"""(first step, number of steps) -> learning rate of each step by optimizer."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One entry's run inside an iteration: on the whole batch, or on one of several parts of it."""
+
+    entry: EntryInfo
+    part: int = 0
+    parts: int = 1
+
+
+@dataclass(frozen=True)
+class Work:
+    """The steps of one request, one element of each array a step.
+
+    Attributes:
+        entries: index of the entry.
+        counts: samples.
+        firsts: index of the first sample in the whole batch.
+        steps: number of the iteration since the start of training: the key of random numbers.
+        starts: where in `rows` the step's rows begin.
+        rows: row numbers of all steps.
+        args: [steps, arguments of the plan].
+        iterations: which iteration of this request a step belongs to, from 0.
+        columns: for streamed data, the gathered columns by input of each step; None lets the core gather `rows`.
+    """
+
+    entries: NDArray[np.int32]
+    counts: Rows
+    firsts: Rows
+    steps: Rows
+    starts: Rows
+    rows: Rows
+    args: NDArray[np.float64]
+    iterations: Rows
+    columns: Sequence[Mapping[str, Column]] | None = None
+
+    def __len__(self) -> int:
+        return int(self.entries.size)
+
+    def behind(self, done: int, iterations: int) -> Work:
+        """The steps from number `done` on that belong to the first `iterations` iterations."""
+        stop = int(np.searchsorted(self.iterations, iterations))
+        cut = slice(done, stop)
+        return Work(
+            self.entries[cut], self.counts[cut], self.firsts[cut], self.steps[cut], self.starts[cut], self.rows,
+            self.args[cut], self.iterations[cut], None if self.columns is None else self.columns[cut],
+        )  # fmt: skip
+
+
+def iteration(artifact: Artifact, roles: Mapping[str, Any], loop: Sequence[str], accumulate: int) -> tuple[Call, ...]:
+    """The calls of one training iteration.
+
+    Args:
+        artifact: the compiled graph.
+        roles: what the graph says its entries are for.
+        loop: the recipe's `train.loop`; empty takes the graph's.
+        accumulate: parts that a batch is cut into.
+
+    Raises:
+        ConfigError: nothing trains, an unknown entry, or accumulation that the graph has no entries for.
+    """
+    names = list(loop) or list(roles.get("train") or ())
+    if not names:
+        raise ConfigError("the network has no entry that trains", hint="give it a loss and the recipe an optimizer")
+    unknown = [n for n in names if n not in artifact.entries]
+    if unknown:
+        raise ConfigError(f"train.loop: no entry `{unknown[0]}`", hint=f"there are {', '.join(artifact.entries)}")
+    if accumulate == 1:
+        return tuple(Call(artifact.entries[n]) for n in names)
+    if not roles.get("accumulate") or not roles.get("apply") or loop:
+        raise ConfigError("train.accumulate needs a network with one training step", hint="set train.accumulate to 1")
+    part = artifact.entries[roles["accumulate"]]
+    return (*(Call(part, i, accumulate) for i in range(accumulate)), Call(artifact.entries[roles["apply"]]))
+
+
+class Weights:
+    """For each loss weight of the plan, how much every row of a split counts."""
+
+    def __init__(self, arguments: Sequence[Argument], spec: DatasetSpec, split: Split) -> None:
+        self._rows = {a.name: _counts(a.count, spec, split) for a in arguments if a.kind == "weight"}
+
+    def of_batches(self, name: str, rows: Rows, starts: Rows) -> NDArray[np.float64]:
+        """Total weight of each batch; the batches begin at `starts` in `rows`, and none is empty."""
+        counts = self._rows[name]
+        if counts is None:
+            return np.diff(np.append(starts, rows.size)).astype(np.float64)
+        return np.add.reduceat(counts[rows], starts).astype(np.float64)
+
+
+def _counts(count: str, spec: DatasetSpec, split: Split) -> Rows | None:
+    """Weight of every row; None stands for one each."""
+    kind, _, rest = count.partition(":")
+    if kind == "batch":
+        return None
+    if kind == "axis":
+        return _lengths(rest, spec, split)
+    if kind == "labels":
+        name, _, ignored = rest.rpartition(":")
+        return _per_row(split.columns[name], split.columns[name].values != int(ignored))
+    raise ValueError(f"unknown count of a loss weight: {count!r}")
+
+
+def _lengths(axis: str, spec: DatasetSpec, split: Split) -> Rows:
+    for field in spec.fields:
+        if axis in field.axes:
+            column = split.columns[field.name]
+            return _below(column.offsets[: field.axes.index(axis) + 1])
+    raise ValueError(f"no column of {spec.name} lies on the axis {axis!r}")
+
+
+def _below(offsets: Sequence[Rows]) -> Rows:
+    """Elements of the last level below each row."""
+    edges = offsets[0]
+    for level in offsets[1:]:
+        edges = level[edges]
+    return np.diff(edges)
+
+
+def _per_row(column: Column, counted: NDArray[np.bool_]) -> Rows:
+    items = counted.reshape(len(column.values), -1).sum(axis=1, dtype=np.int64)
+    if not column.offsets:
+        return items
+    edges = column.offsets[0]
+    for level in column.offsets[1:]:
+        edges = level[edges]
+    return np.diff(np.append(0, np.cumsum(items))[edges])
+
+
+class Maker:
+    """Makes the requests of one split for one kind of iteration; without `rates`, for entries that update nothing."""
+
+    def __init__(
+        self, artifact: Artifact, calls: Sequence[Call], spec: DatasetSpec, split: Split, batch_size: int,
+        rates: Rates | None = None,
+    ) -> None:  # fmt: skip
+        self.calls, self.batch_size, self.split = tuple(calls), batch_size, split
+        self._arguments, self._rates = artifact.arguments, rates
+        self._weights = Weights(artifact.arguments, spec, split)
+
+    def make(self, order: Rows, batch: int, count: int, step: int, gather: bool = False) -> Work:
+        """Iterations on the `count` batches of `order` from number `batch` on; the first is iteration `step` of the training.
+
+        With `gather` the columns are gathered here instead of in the core.
+        """
+        rows = np.ascontiguousarray(order[batch * self.batch_size : (batch + count) * self.batch_size])
+        starts = np.arange(0, rows.size, self.batch_size, dtype=np.int64)
+        sizes = np.diff(np.append(starts, rows.size))
+        entries = np.array([c.entry.index for c in self.calls], np.int32)
+        part = np.array([c.part for c in self.calls])
+        parts = np.array([c.parts for c in self.calls])
+        # part p of k of n samples: from ceil(p n / k) on, so that sizes differ by at most one
+        low = -(-sizes[:, None] * part // parts)
+        high = -(-sizes[:, None] * (part + 1) // parts)
+        kept = ((high > low) | (parts == 1)).ravel()
+        iterations = np.repeat(np.arange(starts.size), entries.size)[kept]
+        work = Work(
+            entries=np.tile(entries, starts.size)[kept],
+            counts=(high - low).ravel()[kept],
+            firsts=low.ravel()[kept],
+            steps=step + iterations,
+            starts=(starts[:, None] + low).ravel()[kept],
+            rows=rows,
+            args=self._args(rows, starts, step)[iterations],
+            iterations=iterations,
+        )
+        return self._gathered(work) if gather else work
+
+    def _args(self, rows: Rows, starts: Rows, step: int) -> NDArray[np.float64]:
+        rates = {} if self._rates is None else self._rates(step, starts.size)
+        table = np.zeros((starts.size, len(self._arguments)), np.float64)
+        for i, argument in enumerate(self._arguments):
+            if argument.kind == "weight":
+                table[:, i] = self._weights.of_batches(argument.name, rows, starts)
+            elif self._rates is not None:
+                table[:, i] = rates[argument.of]
+        return table
+
+    def _gathered(self, work: Work) -> Work:
+        pieces = (work.rows[s : s + n] for s, n in zip(work.starts, work.counts, strict=True))
+        columns = [self.split.take(rows) for rows in pieces]
+        return Work(**{**vars(work), "columns": columns})
+
+
+class Pace:
+    """How many iterations fit in one request of about 0.1 s, measured as it goes."""
+
+    def __init__(self, seconds: float = 0.1) -> None:
+        self._target = seconds
+        self._count = 1
+
+    def count(self, most: int) -> int:
+        """Iterations of the next request, at most `most`."""
+        return max(1, min(self._count, most))
+
+    def took(self, iterations: int, seconds: float) -> None:
+        """Learns from a finished request; the count at most grows eightfold, as a first request pays for set-up."""
+        fitting = int(iterations * self._target / max(seconds, 1e-9))
+        self._count = max(1, min(fitting, 8 * max(iterations, self._count)))

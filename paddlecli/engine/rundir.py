@@ -1,0 +1,229 @@
+"""Run directories: where they are, who uses them, what is written in them apart from checkpoints.
+
+    <runs>/<recipe>/<UTC time>-<id>/
+      config.yaml   resolved and complete        run.json       status, versions, times
+      metrics.jsonl events without clock values  timing.jsonl   the same moments with clock values
+      summary.json  best and last metrics        log.txt        what was said
+      checkpoints/  see checkpoint.py            model/         see modeldir.py
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paddlecli import __version__, settings
+from paddlecli.engine.files import json_page, read_json, replace, saving
+from paddlecli.errors import RunError, UsageError
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+LAST = "last"
+_LOCK = ".lock"
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def new_path(recipe: str) -> Path:
+    """A fresh run directory's path for a recipe of that name; nothing is created."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    identity = "".join(secrets.choice(_ALPHABET) for _ in range(4))
+    return settings.runs_dir() / recipe / f"{stamp}-{identity}"
+
+
+@dataclass
+class RunDir:
+    """One run directory. Paths only, until it is opened for writing with `claim`."""
+
+    path: Path
+    _lock: FileLock | None = None
+
+    @property
+    def identity(self) -> str:
+        """The name that users may give instead of the path."""
+        return self.path.name
+
+    @property
+    def config(self) -> Path:
+        """The resolved, complete recipe."""
+        return self.path / "config.yaml"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of the checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def model(self) -> Path:
+        """Folder of the model to predict with."""
+        return self.path / "model"
+
+    @property
+    def metrics(self) -> Path:
+        """The events of the run."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def timing(self) -> Path:
+        """What each moment took."""
+        return self.path / "timing.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """What was said."""
+        return self.path / "log.txt"
+
+    def claim(self) -> None:
+        """Makes the directory and locks it, so that no second process writes in it.
+
+        Raises:
+            RunError: another process has it, or it cannot be written.
+        """
+        from filelock import FileLock, Timeout
+
+        with saving(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path / _LOCK)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                raise RunError(
+                    f"{self.path}: another process is training in this run directory",
+                    hint="wait for it, or give another --run-dir",
+                ) from None
+        self._lock = lock
+
+    def release(self) -> None:
+        """Lets other processes in."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def used(self) -> bool:
+        """Whether anything but the lock lies in it."""
+        return self.path.is_dir() and any(p.name != _LOCK for p in self.path.iterdir())
+
+    def write(self, name: str, value: Mapping[str, Any]) -> None:
+        """Renews a JSON file."""
+        replace(self.path / name, json_page(value), durable=False)
+
+    def read(self, name: str) -> dict[str, Any]:
+        """The content of a JSON file of the run.
+
+        Raises:
+            RunError: it is missing or damaged.
+        """
+        return read_json(self.path / name)
+
+    def update(self, **fields: Any) -> None:
+        """Changes fields of run.json."""
+        known = self.read("run.json") if (self.path / "run.json").is_file() else {}
+        self.write("run.json", {**known, **fields})
+
+    def say(self, text: str) -> None:
+        """Adds a line to log.txt."""
+        with saving(self.log), self.log.open("a", encoding="utf-8") as file:
+            file.write(f"{now()} {text}\n")
+
+
+def fresh(path: Path, force: bool) -> RunDir:
+    """A run directory to start in, claimed. A used one is refused, or moved aside with `force`.
+
+    Raises:
+        RunError: it is in use, or holds something and `force` is not given.
+    """
+    run = RunDir(path)
+    if path.exists() and not path.is_dir():
+        raise RunError(f"{path}: is a file, not a directory")
+    if not path.is_dir() or not run.used():
+        run.claim()
+        return run
+    if not force:
+        raise RunError(
+            f"{path}: is not empty",
+            hint=f"continue it with --resume {path}, or start anew with --force, which moves it aside",
+        )
+    run.claim()
+    run.release()
+    aside = path.with_name(f"{path.name}.old-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}")
+    with saving(path):
+        path.rename(aside)
+    run.claim()
+    return run
+
+
+def known_runs() -> Iterator[RunDir]:
+    """The runs in the runs folder, in no order."""
+    base = settings.runs_dir()
+    if not base.is_dir():
+        return
+    for recipe in sorted(p for p in base.iterdir() if p.is_dir()):
+        for path in sorted(p for p in recipe.iterdir() if (p / "run.json").is_file()):
+            yield RunDir(path)
+
+
+def find(text: str) -> RunDir:
+    """The run that a user means: a path, an id (or an unambiguous part of one), or `last`.
+
+    Raises:
+        RunError: there is none.
+        UsageError: the id fits several.
+    """
+    if not text:
+        raise UsageError("RUN is empty", hint="give a run directory, an id, or `last`")
+    if text == LAST:
+        return _last()
+    path = Path(text).expanduser()
+    if path.is_dir() and _is_run(path):
+        return RunDir(path)
+    if len(path.parts) > 1 or path.is_dir():
+        raise RunError(f"{path}: {'is no run directory' if path.is_dir() else 'no such run directory'}")
+    found = [run for run in known_runs() if text in run.identity]
+    exact = [run for run in found if run.identity == text or run.identity.endswith(f"-{text}")]
+    found = exact or found
+    if len(found) > 1:
+        listed = ", ".join(run.identity for run in found[:5])
+        raise UsageError(f"{len(found)} runs fit `{text}`: {listed}", hint="give more of the id")
+    if not found:
+        raise RunError(f"no run called `{text}` in {settings.runs_dir()}", hint="`last` is the latest run")
+    return found[0]
+
+
+def _is_run(path: Path) -> bool:
+    return any((path / name).is_file() for name in ("run.json", "config.yaml"))
+
+
+def _last() -> RunDir:
+    started = {run.path: (str(run.read("run.json").get("started", "")), run.identity) for run in known_runs()}
+    if not started:
+        raise RunError(
+            f"there is no run in {settings.runs_dir()} yet",
+            hint="train one, or set PADDLECLI_RUNS_DIR to where your runs are",
+        )
+    return RunDir(max(started, key=lambda path: started[path]))
+
+
+def facts() -> dict[str, Any]:
+    """What run.json says of the machine and the command, apart from the core."""
+    import platform
+
+    import numpy as np
+
+    return {
+        "arguments": sys.argv[1:],
+        "working_directory": os.getcwd(),
+        "versions": {"paddlecli": __version__, "python": platform.python_version(), "numpy": np.__version__},
+        "platform": platform.platform(),
+        "process": os.getpid(),
+    }

@@ -1,0 +1,1 @@
+"""Networks as graphs with symbolic shapes: representation, builder, gradients, text form."""

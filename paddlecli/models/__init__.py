@@ -1,0 +1,1 @@
+"""Networks: one typed function each, composing the layers that recipes use too."""

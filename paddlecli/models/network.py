@@ -1,0 +1,118 @@
+"""The builder that networks and layers write to: a graph builder that knows the data's fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from paddlecli import ops
+from paddlecli.graph.builder import Builder, fault
+from paddlecli.graph.ir import Graph, Tensor
+from paddlecli.ops.spec import BATCH, Axis, Spec
+
+DTYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8",
+          "uint8": "u8", "bool": "bool"}  # fmt: skip
+"""Recipe and numpy names of element types, as the core has them."""
+
+
+class Preprocess(Protocol):
+    """What the plan does to a stored value: cast to ``dtype``, then ``value * scale + shift``."""
+
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def shift(self) -> float: ...
+
+
+class Field(Protocol):
+    """One column of a data set, as a network sees it; ``paddlecli.data.spec.FieldSpec`` is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def axes(self) -> tuple[str, ...]: ...
+    @property
+    def preprocess(self) -> Preprocess | None: ...
+
+
+class Fields(Protocol):
+    """A data set as a network sees it; ``paddlecli.data.spec.DatasetSpec`` is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def fields(self) -> Sequence[Field]: ...
+
+
+class Network(Builder):
+    """Writes one entry of a network over the fields of a data set.
+
+    Attributes:
+        prediction: scores that metrics read when a recipe names none (set by losses and by networks).
+        target: labels that go with them.
+    """
+
+    def __init__(self, graph: Graph, name: str, training: bool, data: Fields) -> None:
+        super().__init__(graph, name, training)
+        self.data = data
+        self.prediction: Tensor | None = None
+        self.target: Tensor | None = None
+        self._fields: dict[str, Tensor] = {}
+
+    def feature(self, name: str = "") -> Tensor:
+        """The input of that name, cast and scaled as its field says; without a name the only one.
+
+        Raises:
+            ConfigError: there is no such field, or several and no name.
+        """
+        return self._field(self._pick("input", name))
+
+    def label(self, name: str = "") -> Tensor:
+        """The label of that name, or the only one."""
+        return self._field(self._pick("label", name))
+
+    def known(self, name: str) -> Tensor | None:
+        """The field of that name, None where there is none."""
+        found = [f for f in self.data.fields if f.name == name]
+        return self._field(found[0]) if found else None
+
+    def _pick(self, role: str, name: str) -> Field:
+        fields = [f for f in self.data.fields if f.role == role and name in ("", f.name)]
+        if len(fields) == 1:
+            return fields[0]
+        have = ", ".join(f"{f.name} ({f.role})" for f in self.data.fields)
+        wanted = f"the {role} {name!r}" if name else f"exactly one {role}"
+        raise fault(self.origin, f"this network needs {wanted}; the data set {self.data.name!r} has {have}")
+
+    def _field(self, field: Field) -> Tensor:
+        if field.name not in self._fields:
+            raw = self.input(field.name, field_spec(field))
+            self._fields[field.name] = self._preprocess(raw, field)
+        return self._fields[field.name]
+
+    def _preprocess(self, raw: Tensor, field: Field) -> Tensor:
+        pre = field.preprocess
+        if pre is None:
+            return raw
+        with self.scope(field.name):
+            out = {"y": raw.spec.with_dtype(DTYPES[pre.dtype])}
+            attrs = {"scale": pre.scale, "shift": pre.shift}
+            result: Tensor = self.emit(ops.get("cast").forward, {"x": raw}, attrs, out=out)
+        return result
+
+
+def field_spec(field: Field) -> Spec:
+    """Symbolic shape of a field: the batch first, or the rows of its innermost ragged axis."""
+    axis: Axis | None = None
+    for name in field.axes:
+        axis = Axis(name, input=field.name if name == field.axes[-1] else name, parent=axis)
+    lead = BATCH if axis is None else axis.total
+    return Spec.of(lead, *field.shape, dtype=DTYPES[field.dtype], axis=axis)

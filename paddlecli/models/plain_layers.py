@@ -1,0 +1,53 @@
+"""Ops of one or two inputs and plain attributes as layers: activations and element-wise arithmetic."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from paddlecli import ops
+from paddlecli.config.registry import LAYERS
+from paddlecli.graph.builder import fault
+from paddlecli.graph.ir import Tensor
+from paddlecli.models.network import Network
+
+UNARY = (
+    "abs", "clip", "elu", "exp", "gelu", "hard_shrink", "hard_sigmoid", "hard_swish", "leaky_relu", "log", "log_softmax",
+    "logsigmoid", "mish", "relu", "scale", "selu", "sigmoid", "soft_relu", "softmax", "softplus", "softshrink", "softsign", "sqrt",
+    "square", "stanh", "swish", "tanh", "tanh_shrink", "thresholded_relu",
+)  # fmt: skip
+BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "pow")
+_TYPES: dict[str, Any] = {"int": int, "float": float, "bool": bool, "list": tuple[int, ...]}
+
+
+@LAYERS.provider
+def plain_layers() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """One layer for each op named above; its attributes, with the op's defaults, are the layer's arguments."""
+    for name in (*UNARY, *BINARY):
+        if name in ops.names():
+            yield name, _layer(name, 1 if name in UNARY else 2)
+
+
+def _layer(name: str, count: int) -> Callable[..., Any]:
+    op = ops.get(name)
+
+    def layer(net: Network, *xs: Tensor, **attrs: Any) -> Tensor:
+        if len(xs) != count:
+            raise fault(net.origin, f"[{name}] takes {count} tensor{'s' * (count > 1)}, got {len(xs)}")
+        with net.layer(name):
+            return net.apply(name, *xs, **attrs)  # type: ignore[no-any-return]
+
+    defaults = getattr(op, "defaults", {})
+    found = [inspect.Parameter("net", inspect.Parameter.POSITIONAL_ONLY),
+             inspect.Parameter("xs", inspect.Parameter.VAR_POSITIONAL)]  # fmt: skip
+    hints: dict[str, Any] = {}
+    for attr, kind in op.forward.attrs:
+        default = defaults.get(attr, inspect.Parameter.empty)
+        found.append(inspect.Parameter(attr, inspect.Parameter.KEYWORD_ONLY, default=default))
+        hints[attr] = _TYPES[kind]
+    layer.__name__ = layer.__qualname__ = name
+    layer.__doc__ = op.__doc__
+    layer.__annotations__ = hints
+    layer.__signature__ = inspect.Signature(found)  # type: ignore[attr-defined]
+    return layer

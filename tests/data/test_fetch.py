@@ -1,0 +1,386 @@
+"""Downloads from a server that cuts, lies and serves rubbish; mirrors, locks and caches."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import multiprocessing
+import os
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from server import Answer, Server, serving
+
+from paddlecli.data import cache, transfer
+from paddlecli.data.cards import Card, shipped
+from paddlecli.data.fetch import download
+from paddlecli.data.opening import open_dataset
+from paddlecli.errors import DataError, NetworkError, ResourceError
+
+CONTENT = bytes(range(256)) * 2000
+BODY = gzip.compress(CONTENT, mtime=0)
+BODY += bytes(300_000)  # long enough to be cut in several places
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as running:
+        yield running
+
+
+class Notes:
+    """Progress that remembers."""
+
+    def __init__(self) -> None:
+        self.sources: list[str] = []
+        self.said: list[str] = []
+        self.count = 0
+
+    def start(self, name: str, total: int, source: str) -> None:
+        self.sources.append(source)
+
+    def advance(self, count: int) -> None:
+        self.count += count
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.fixture
+def card(make_card: Callable[..., Card]) -> Callable[..., Card]:
+    def make(*urls: str, body: bytes = BODY, **file: object) -> Card:
+        entry = {"name": "a.gz", "bytes": len(body), "sha256": sha(body), "magic": "1f8b", **file}
+        return make_card(files=[entry], sources=[{"kind": "url", "url": u} for u in urls])
+
+    return make
+
+
+def stored(card: Card, name: str = "a.gz") -> Path:
+    return cache.folder(card) / name
+
+
+def test_a_plain_download(server: Server, card: Callable[..., Card]) -> None:
+    toy, notes = card(server.answer("/a.gz", Answer(BODY))), Notes()
+    (fetched,) = download(toy, notes)
+    assert fetched.path.read_bytes() == BODY and notes.count == len(BODY)
+    assert fetched.source == server.url + "/a.gz"
+    assert sorted(p.name for p in cache.folder(toy).iterdir()) == [".a.gz.lock", "a.gz"]
+    (again,) = download(toy)
+    assert again.source is None and len(server.requests) == 1
+
+
+def test_url_template_names_the_file(server: Server, card: Callable[..., Card]) -> None:
+    server.answer("/x/a.gz", Answer(BODY))
+    download(card(server.url + "/x/{file}"))
+    assert server.requests == [("/x/a.gz", None)]
+
+
+def test_a_cut_transfer_is_resumed_by_range(server: Server, card: Callable[..., Card]) -> None:
+    url = server.answer("/a.gz", Answer(BODY, cut=100_000), Answer(BODY, cut=50_000), Answer(BODY))
+    toy = card(url)
+    download(toy)
+    assert stored(toy).read_bytes() == BODY
+    asked = [r for _, r in server.requests]
+    assert asked[0] is None and len(asked) == 3
+    starts = [int(r.removeprefix("bytes=").rstrip("-")) for r in asked[1:] if r]
+    assert 0 < starts[0] <= 100_000 and starts[0] < starts[1] <= 150_000
+
+
+def test_a_cut_transfer_is_resumed_by_the_next_run(
+    server: Server, card: Callable[..., Card]
+) -> None:
+    toy = card(server.answer("/a.gz", Answer(BODY, cut=100_000, ranges=False)))
+    with pytest.raises(NetworkError, match="3 attempts"):
+        download(toy)
+    assert (cache.folder(toy) / "a.gz.part").exists() and not stored(toy).exists()
+    server.answer("/a.gz", Answer(BODY))
+    download(toy)
+    assert stored(toy).read_bytes() == BODY
+    assert server.requests[-1][1] is not None
+
+
+def test_a_server_without_ranges_starts_over(server: Server, card: Callable[..., Card]) -> None:
+    toy = card(server.answer("/a.gz", Answer(BODY, cut=9_000), Answer(BODY, ranges=False)))
+    download(toy)
+    assert stored(toy).read_bytes() == BODY
+
+
+def test_a_wrong_continuation_is_fetched_once_more(
+    server: Server, card: Callable[..., Card]
+) -> None:
+    toy = card(server.answer("/a.gz", Answer(BODY)))
+    cache.folder(toy).mkdir(parents=True)
+    (cache.folder(toy) / "a.gz.part").write_bytes(b"\x1f\x8b" + bytes(70_000))
+    download(toy)
+    assert stored(toy).read_bytes() == BODY
+    assert [r for _, r in server.requests] == ["bytes=70002-", None]
+
+
+def test_a_misplaced_range_is_not_trusted(server: Server, card: Callable[..., Card]) -> None:
+    wrong = Answer(BODY, headers={"Content-Range": f"bytes 5-{len(BODY) - 1}/{len(BODY)}"})
+    toy = card(server.answer("/a.gz", Answer(BODY, cut=9_000), wrong, Answer(BODY)))
+    download(toy)
+    assert stored(toy).read_bytes() == BODY
+
+
+def test_wrong_bytes_are_kept_aside_with_both_hashes(
+    server: Server, card: Callable[..., Card]
+) -> None:
+    rubbish = b"\x1f\x8b" + bytes(len(BODY) - 2)
+    toy = card(server.answer("/a.gz", Answer(rubbish)))
+    with pytest.raises(NetworkError) as caught:
+        download(toy)
+    assert sha(rubbish) in str(caught.value) and sha(BODY) in str(caught.value)
+    assert caught.value.exit_code == 8
+    assert (cache.folder(toy) / "a.gz.bad").read_bytes() == rubbish
+    assert not stored(toy).exists() and len(server.requests) == 1
+    server.answer("/a.gz", Answer(BODY))
+    download(toy)
+    assert not (cache.folder(toy) / "a.gz.bad").exists()
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer(b"<!DOCTYPE html><p>sorry", length=None), "wrong length: 23 bytes"),
+        (Answer(b"<!DOCTYPE html>" + bytes(len(BODY) - 15)), r"3c 21 .*a web page"),
+        (Answer(BODY[:-5]), "wrong length"),
+        (Answer(BODY + b"x"), "wrong length"),
+        (Answer(b"gone", 404), "HTTP 404"),
+        (Answer(b"busy", 503), r"HTTP 503 \(3 attempts\)"),
+        (Answer(b"", 302, headers={"Location": "/a.gz"}), "redirect"),
+    ],
+)
+def test_rubbish_is_recognised(
+    server: Server, card: Callable[..., Card], answer: Answer, reason: str
+) -> None:
+    toy = card(server.answer("/a.gz", answer))
+    with pytest.raises(NetworkError, match=reason):
+        download(toy)
+    assert not stored(toy).exists()
+
+
+def test_more_than_promised_without_a_length(server: Server, card: Callable[..., Card]) -> None:
+    answer = Answer(BODY + bytes(500_000), headers={"Content-Length": str(len(BODY) + 500_000)})
+    chunked = hex(len(answer.body))[2:].encode() + b"\r\n" + answer.body + b"\r\n0\r\n\r\n"
+    toy = card(server.answer("/a.gz", Answer(chunked, headers={
+        "Transfer-Encoding": "chunked", "Content-Length": ""})))  # fmt: skip
+    with pytest.raises(NetworkError):
+        download(toy)
+    assert not stored(toy).exists()
+
+
+def test_a_busy_server_is_asked_again(server: Server, card: Callable[..., Card]) -> None:
+    busy = Answer(b"busy", 503, headers={"Retry-After": "0"})
+    toy, notes = card(server.answer("/a.gz", busy, Answer(BODY))), Notes()
+    download(toy, notes)
+    assert stored(toy).read_bytes() == BODY and "HTTP 503; trying again" in notes.said[0]
+
+
+def test_redirects_are_followed(server: Server, card: Callable[..., Card]) -> None:
+    server.answer("/there", Answer(BODY))
+    toy = card(server.answer("/a.gz", Answer(b"", 302, headers={"Location": "/there"})))
+    download(toy)
+    assert stored(toy).read_bytes() == BODY
+
+
+def test_sources_in_order(server: Server, card: Callable[..., Card]) -> None:
+    second = server.answer("/second", Answer(b"no", 404))
+    third = server.answer("/third", Answer(BODY))
+    (fetched,) = download(card("http://127.0.0.1:9/a.gz", second, third))
+    assert fetched.source == third
+
+
+def test_a_dead_host_costs_its_time_once(
+    make_card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All addresses of a host together, for all files together."""
+    monkeypatch.setattr(transfer, "CONNECT_SECONDS", 0.3)
+    calls = []
+
+    def silent(*args: object, **kwargs: object) -> list[object]:
+        calls.append(args)
+        time.sleep(5)
+        raise socket.gaierror("too late")
+
+    monkeypatch.setattr(transfer.socket, "getaddrinfo", silent)
+    files = [{"name": f"f{i}", "bytes": 1, "sha256": "0" * 64} for i in range(1)]
+    toy = make_card(files=files, sources=[{"kind": "url", "url": "http://dead.example/{file}"}])
+    start = time.monotonic()
+    for _ in range(3):
+        with pytest.raises(NetworkError, match="no connection to dead.example:80 within"):
+            download(toy)
+    assert time.monotonic() - start < 2 and len(calls) == 1
+
+
+def test_the_mirror_comes_first(
+    server: Server, card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy = card(server.answer("/official", Answer(BODY)))
+    server.answer("/m/toy/a.gz", Answer(BODY))
+    monkeypatch.setenv("PADDLECLI_MIRROR", server.url + "/m/")
+    download(toy)
+    assert [p for p, _ in server.requests] == ["/m/toy/a.gz"]
+
+
+def test_a_wrong_mirror_falls_back(
+    server: Server, card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy, notes = card(server.answer("/official", Answer(BODY))), Notes()
+    server.answer("/toy/a.gz", Answer(b"\x1f\x8b" + bytes(len(BODY) - 2)))
+    monkeypatch.setenv("PADDLECLI_MIRROR", server.url)
+    download(toy, notes)
+    assert stored(toy).read_bytes() == BODY and "wrong content" in notes.said[0]
+
+
+@pytest.mark.parametrize("content", [False, True])
+def test_a_file_mirror_works_offline(
+    tmp_path: Path, make_card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch, content: bool
+) -> None:
+    packed = gzip.compress(CONTENT, mtime=0)
+    toy = make_card(files=[{
+        "name": "a.gz", "bytes": len(packed), "sha256": sha(packed), "magic": "1f8b",
+        "content": {"name": "a", "bytes": len(CONTENT), "sha256": sha(CONTENT)}}])  # fmt: skip
+    mirror = tmp_path / "ein Spiegel é"
+    (mirror / "toy").mkdir(parents=True)
+    (mirror / "toy" / ("a" if content else "a.gz")).write_bytes(CONTENT if content else packed)
+    monkeypatch.setenv("PADDLECLI_MIRROR", "file://" + quote(str(mirror)))
+    monkeypatch.setenv("PADDLECLI_OFFLINE", "1")
+    download(toy)
+    assert cache.locate(toy)["a.gz"].name == ("a" if content else "a.gz")
+
+
+def test_offline_asks_nobody(
+    server: Server, card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy = card(server.answer("/a.gz", Answer(BODY)))
+    monkeypatch.setenv("PADDLECLI_OFFLINE", "1")
+    monkeypatch.setenv("PADDLECLI_MIRROR", server.url)
+    with pytest.raises(DataError, match="network is switched off") as caught:
+        download(toy)
+    assert caught.value.exit_code == 4 and not server.requests
+
+
+def test_a_proxy_of_the_environment_is_used(
+    server: Server, card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.setenv("no_proxy", "")
+    server.answer("http://far.example/a.gz", Answer(BODY))
+    toy = card("http://far.example/a.gz")
+    download(toy)
+    assert server.requests[0][0] == "http://far.example/a.gz"
+
+
+def test_passwords_are_not_shown(card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PADDLECLI_MIRROR", "http://me:secret@127.0.0.1:9")
+    with pytest.raises(NetworkError) as caught:
+        download(card())
+    assert "secret" not in str(caught.value) and "***@127.0.0.1" in str(caught.value)
+
+
+def _download_in_process(text: str, folder: str) -> None:
+    os.environ["PADDLECLI_CACHE_DIR"] = folder
+    download(Card.model_validate_json(text))
+
+
+def test_eight_processes_make_one_download(
+    server: Server, card: Callable[..., Card], cache_dir: Path
+) -> None:
+    toy = card(server.answer("/a.gz", Answer(BODY)))
+    context = multiprocessing.get_context("spawn")
+    arguments = (toy.model_dump_json(exclude_none=True), str(cache_dir))
+    workers = [context.Process(target=_download_in_process, args=arguments) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [w.exitcode for w in workers] == [0] * 8
+    assert stored(toy).read_bytes() == BODY and len(server.requests) == 1
+
+
+def test_force_fetches_again(server: Server, card: Callable[..., Card]) -> None:
+    toy = card(server.answer("/a.gz", Answer(BODY)))
+    download(toy)
+    download(toy, force=True)
+    assert len(server.requests) == 2 and stored(toy).read_bytes() == BODY
+
+
+def test_a_stored_file_that_was_cut_since(server: Server, card: Callable[..., Card]) -> None:
+    toy = card(server.answer("/a.gz", Answer(BODY)))
+    download(toy)
+    stored(toy).write_bytes(BODY[:100])
+    with pytest.raises(DataError, match="cut off or changed"):
+        cache.locate(toy)
+    assert cache.check(toy, toy.files[0]).state == "wrong"
+    download(toy)
+    assert stored(toy).read_bytes() == BODY
+
+
+def test_files_of_the_original_cache(
+    server: Server, make_card: Callable[..., Card], cache_dir: Path
+) -> None:
+    toy = make_card(
+        original_cache="mnist",
+        files=[{"name": "a.gz", "bytes": len(BODY), "sha256": sha(BODY)}],
+        sources=[{"kind": "url", "url": server.answer("/a.gz", Answer(BODY))}],
+    )
+    folder = Path.home() / ".cache" / "paddle" / "dataset" / "mnist"
+    folder.mkdir(parents=True)
+    (folder / "a.gz").write_bytes(bytes(len(BODY)))
+    assert cache.find(toy, toy.files[0]) is None
+    (folder / "a.gz").write_bytes(BODY)
+    assert cache.locate(toy)["a.gz"] == folder / "a.gz"
+    (fetched,) = download(toy)
+    assert fetched.source == str(folder / "a.gz") and not server.requests
+    assert cache.locate(toy)["a.gz"] == cache_dir / "datasets" / "toy" / "a.gz"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_cache_is_explained(server: Server, card: Callable[..., Card], cache_dir: Path) -> None:
+    cache_dir.mkdir()
+    cache_dir.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    with pytest.raises(ResourceError, match="PADDLECLI_CACHE_DIR"):
+        download(card(server.answer("/a.gz", Answer(BODY))))
+
+
+def test_a_cache_that_is_a_file_is_explained(
+    server: Server, card: Callable[..., Card], cache_dir: Path
+) -> None:
+    cache_dir.write_text("in the way")
+    with pytest.raises(ResourceError, match="PADDLECLI_CACHE_DIR") as caught:
+        download(card(server.answer("/a.gz", Answer(BODY))))
+    assert caught.value.exit_code == 7
+
+
+def test_a_full_disk_is_explained(
+    server: Server, card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object) -> Iterator[bytes]:
+        yield BODY[:10]
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("httpx.Response.iter_bytes", full)
+    with pytest.raises(ResourceError, match="no room left"):
+        download(card(server.answer("/a.gz", Answer(BODY))))
+
+
+def test_missing_data_say_which_command_fetches_them() -> None:
+    with pytest.raises(DataError) as caught:
+        open_dataset("mnist")
+    assert caught.value.hint == "paddlecli dataset download mnist"
+
+
+def test_embedded_data_need_nothing() -> None:
+    (fetched,) = download(shipped("uci_housing"))
+    assert fetched.source is None
+    assert cache.check(shipped("uci_housing"), shipped("uci_housing").files[0]).state == "ok"
