@@ -47,6 +47,8 @@ TABLE: tuple[Setting, ...] = (
             "threads of the core; 0 means OMP_NUM_THREADS, else every core the process may use"),
     Setting("isa", "PADDLECLI_ISA", "baseline|avx2|avx512|neon|auto", "auto",
             "instruction set of the kernels"),
+    Setting("core_folder", "PADDLECLI_CORE", "path", "paddlecli/_core",
+            "folder of a core library built from core/, instead of the installed one"),
     Setting("log_level", "PADDLECLI_LOG_LEVEL", "debug|info|warning|error", "info",
             "what is written to stderr"),
     Setting("debug", "PADDLECLI_DEBUG", "whole", "0",
@@ -181,6 +183,12 @@ def isa() -> str:
     return lookup("isa")[0] or "auto"
 
 
+def core_folder() -> Path | None:
+    """Folder of a core built by hand; None for the one that is installed."""
+    found = lookup("core_folder")[0]
+    return None if found is None else Path(found)
+
+
 def threads() -> int:
     """Threads of the core, at least 1: the setting, else OMP_NUM_THREADS, else usable cores."""
     found = lookup("threads")[0]
@@ -222,4 +230,3 @@ def source_date_epoch() -> int | None:
     """The time that reproducible output carries instead of now, in seconds, where it is set."""
     text = environment("SOURCE_DATE_EPOCH")
     return int(text) if text and text.isdecimal() else None
-

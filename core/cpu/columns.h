@@ -25,13 +25,23 @@ typedef struct pk_runs {
 #define pk_find_runs PK_LEVEL_NAME(pk_find_runs)
 void pk_find_runs(const pk_conv *conv, int64_t group, int64_t begin, int64_t end, pk_runs *runs);
 
-/* Rows first..first + rows of the im2col matrix over the runs: out[r * stride + column].  Up to 15 floats behind the last
- * column are overwritten; columns behind the runs' end up to the next multiple of 16 become 0. */
+/* Rows first..first + count of the matrix (at most PK_PRODUCT_CHUNK): how far each lies from the first tap in x. */
+typedef struct pk_taps {
+    int64_t first, count;
+    int64_t offset[256];
+} pk_taps;
+#define pk_find_taps PK_LEVEL_NAME(pk_find_taps)
+void pk_find_taps(const pk_conv *conv, int64_t first, int64_t count, pk_taps *taps);
+
+/* The taps' rows over the runs: out[r * stride + column].  What lies between a row's last column and the next row may be
+ * overwritten with anything, and 16 floats behind the last row. */
 #define pk_copy_columns PK_LEVEL_NAME(pk_copy_columns)
-void pk_copy_columns(const pk_conv *conv, const pk_runs *runs, const float *x, int64_t first, int64_t rows, float *out,
+void pk_copy_columns(const pk_conv *conv, const pk_runs *runs, const pk_taps *taps, const float *x, float *out,
                      int64_t stride);
 
-/* The other way: adds in[r * stride + column] to the x that the column's tap r lies on, rows in order. */
+/* The other way: adds in[r * stride + column] to the x that the column's tap r lies on, for rows first..first + rows in
+ * order.  The runs must be whole output rows.  `in` must be readable PK_GATHER_REACH floats before and behind. */
+#define PK_GATHER_REACH 2048
 #define pk_add_columns PK_LEVEL_NAME(pk_add_columns)
 void pk_add_columns(const pk_conv *conv, const pk_runs *runs, const float *in, int64_t stride, int64_t first,
                     int64_t rows, float *x);

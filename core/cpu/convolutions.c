@@ -4,20 +4,24 @@
  * lies in scratch until its sum over k is complete. */
 #include "convolutions.h"
 
+#include <string.h>
+
 #include "columns.h"
 #include "pool.h"
 #include "tile.h"
 
 #define BLOCK_ROWS 256
 
-/* The scratch of one task, 700 KiB. */
+/* The scratch of one task, 710 KiB. */
 typedef struct {
     pk_runs runs;
+    pk_taps taps;
     _Alignas(64) float panel[PK_PRODUCT_CHUNK * PK_TILE_COLUMNS + 16];
     _Alignas(64) float rows[PK_TILE_COLUMNS * PK_A_ROW_STRIDE + 16]; /* im2col rows before they are turned */
     _Alignas(64) float block[BLOCK_ROWS * PK_COLUMN_BLOCK + 16];
     _Alignas(64) float packed[]; /* pk_packed_a_floats(BLOCK_ROWS), at most 92 Ki floats */
 } conv_room;
+_Static_assert(sizeof(conv_room) + 92 * 1024 * sizeof(float) <= PK_SCRATCH_BYTES, "a block fits the scratch");
 
 /* What the tasks of one call share.  Blocks are numbered with the group outermost, rows innermost. */
 typedef struct {
@@ -131,10 +135,11 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
         for (int64_t k0 = 0; k0 < w->taps; k0 += PK_PRODUCT_CHUNK) {
             const int64_t k = pk_min_i64(PK_PRODUCT_CHUNK, w->taps - k0);
             pk_pack_a(PK_ORDER_ROWS, filter + k0, w->taps, p.rows, k, room->packed);
+            pk_find_taps(&w->conv, k0, k, &room->taps);
             for (int64_t j = 0; j < p.columns; j += PK_TILE_COLUMNS) {
                 const int64_t n = pk_min_i64(PK_TILE_COLUMNS, p.columns - j);
                 pk_find_runs(&w->conv, p.group, p.column + j, p.column + j + n, &room->runs);
-                pk_copy_columns(&w->conv, &room->runs, w->x, k0, k, room->panel, PK_TILE_COLUMNS);
+                pk_copy_columns(&w->conv, &room->runs, &room->taps, w->x, room->panel, PK_TILE_COLUMNS);
                 pk_tile_column(PK_ORDER_ROWS, p.rows, k, room->packed, room->panel, room->block + j, PK_COLUMN_BLOCK, n,
                                k0 > 0);
             }
@@ -208,10 +213,12 @@ static void input_task(void *context, int64_t begin, int64_t end, int32_t thread
             PK_FOR16(j, n, channels * pixels) pk_store_n(dx + j, pk_zero(), n);
         }
         const int64_t last = (sample + samples) * w->positions;
-        for (int64_t at = sample * w->positions; at < last; at += PK_COLUMN_BLOCK)
+        /* Whole output rows, where they fit. */
+        const int64_t step = c->out_w > PK_COLUMN_BLOCK ? PK_COLUMN_BLOCK : PK_COLUMN_BLOCK / c->out_w * c->out_w;
+        for (int64_t at = sample * w->positions; at < last; at += step)
             for (int64_t row = channel * area; row < (channel + channels) * area; row += BLOCK_ROWS)
                 gradient_block(w, group, row, pk_min_i64(BLOCK_ROWS, (channel + channels) * area - row), at,
-                               pk_min_i64(PK_COLUMN_BLOCK, last - at), scratch);
+                               pk_min_i64(step, last - at), scratch);
     }
 }
 
@@ -272,16 +279,19 @@ static void filter_task(void *context, int64_t begin, int64_t end, int32_t threa
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
         const place p = place_of(w, i, w->out_channels, w->taps);
+        memset(room->rows, 0, sizeof room->rows);
         for (int64_t r = 0; r < p.rows; r++)
-            PK_FOR16(j, n, p.columns) pk_store(room->block + r * PK_COLUMN_BLOCK + j, pk_zero());
+            for (int64_t j = 0; j < p.columns; j += 16) pk_store(room->block + r * PK_COLUMN_BLOCK + j, pk_zero());
         for (int64_t k0 = 0; k0 < w->columns; k0 += PK_PRODUCT_CHUNK) {
             const int64_t k = pk_min_i64(PK_PRODUCT_CHUNK, w->columns - k0);
             pk_find_runs(&w->conv, p.group, k0, k0 + k, &room->runs);
             pack_dy_rows(w, &p, k0, k, room->packed);
             for (int64_t j = 0; j < p.columns; j += PK_TILE_COLUMNS) {
                 const int64_t n = pk_min_i64(PK_TILE_COLUMNS, p.columns - j);
-                pk_copy_columns(&w->conv, &room->runs, w->x, p.column + j, n, room->rows, PK_A_ROW_STRIDE);
-                pk_pack_b(PK_ORDER_COLUMNS, room->rows, PK_A_ROW_STRIDE, k, n, room->panel);
+                pk_find_taps(&w->conv, p.column + j, n, &room->taps);
+                pk_copy_columns(&w->conv, &room->runs, &room->taps, w->x, room->rows, PK_A_ROW_STRIDE);
+                /* Rows behind n are old or 0; whole groups of sixteen turn faster. */
+                pk_pack_b(PK_ORDER_COLUMNS, room->rows, PK_A_ROW_STRIDE, k, pk_ceil_div(n, 16) * 16, room->panel);
                 pk_tile_column(PK_ORDER_ROWS, p.rows, k, room->packed, room->panel, room->block + j, PK_COLUMN_BLOCK, n, 1);
             }
         }

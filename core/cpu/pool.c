@@ -44,8 +44,20 @@ struct pk_pool {
 /* Where this thread stands: inside how many tasks, as which thread of its pool. */
 typedef struct { int32_t depth, thread; } pk_place;
 static _Thread_local pk_place place __attribute__((tls_model("initial-exec")));
-/* For calls without a pool.  Taken by the dynamic loader when a thread first touches it. */
-static _Thread_local _Alignas(64) unsigned char lone_scratch[SLOTS][PK_SCRATCH_BYTES];
+
+/* Scratch for calls without a pool, which only tests make: taken when a thread first asks, given back when it ends. */
+static pthread_key_t lone_key;
+static pthread_once_t lone_once = PTHREAD_ONCE_INIT;
+static void make_lone_key(void) { pthread_key_create(&lone_key, free); }
+static unsigned char *lone_scratch(void) {
+    pthread_once(&lone_once, make_lone_key);
+    unsigned char *scratch = pthread_getspecific(lone_key);
+    if (!scratch) {
+        scratch = aligned_alloc(PK_ALIGN, (size_t)SLOTS * PK_SCRATCH_BYTES);
+        pthread_setspecific(lone_key, scratch);
+    }
+    return scratch;
+}
 
 static inline void relax(void) {
 #if defined(__x86_64__)
@@ -63,7 +75,7 @@ static int64_t now_ns(void) {
 
 static void *slot_of(pk_pool *pool, int32_t thread, int32_t slot) {
     if (slot >= SLOTS) slot = SLOTS - 2 + (slot & 1);
-    if (!pool) return lone_scratch[slot];
+    if (!pool) return lone_scratch() + (size_t)slot * PK_SCRATCH_BYTES;
     return pool->scratch + ((size_t)thread * SLOTS + (size_t)slot) * PK_SCRATCH_BYTES;
 }
 

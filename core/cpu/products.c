@@ -2,12 +2,16 @@
  * at a time, which then stays in the L1 cache while all rows of the block pass by. */
 #include "products.h"
 
+#include "packing.h"
 #include "pool.h"
 #include "tile.h"
+#include "transpose.h"
 
 #define BLOCK_ROWS 256           /* packed A of a block stays in the L2 cache: 280 to 350 KiB */
 #define BLOCK_COLUMNS 1024       /* so that a block's C stays near */
 #define SMALL_WORK (200 * 1000)  /* multiply-adds below which waking another thread costs more than it saves */
+#define NARROW 12                /* columns of C that would leave a quarter of each vector empty */
+#define NARROW_ROWS 1024         /* rows of a block of such a product */
 
 typedef struct {
     const pk_product *p;
@@ -129,6 +133,45 @@ static void product_task(void *context, int64_t begin, int64_t end, int32_t thre
     }
 }
 
+/* c[r, j] = block[j, r]; rows of the block behind n are read, not used. */
+static void turn_back(const float *block, int64_t rows, int64_t n, float *c, int64_t stride) {
+    for (int64_t r = 0; r < rows; r += 4) {
+        pk_vec out[4];
+        pk_columns_of_16(block + r, NARROW_ROWS, out);
+        for (int64_t q = 0; q < pk_min_i64(4, rows - r); q++) pk_store_n(c + (r + q) * stride, out[q], n);
+    }
+}
+
+/* Few columns, many rows: the transposed product, whose vectors run over the rows, block by block in scratch.  An element
+ * is the same chain of fma either way. */
+static void narrow_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+    const product_work *w = context;
+    const pk_product *p = w->p;
+    float *block = scratch, *room = block + 16 * NARROW_ROWS;
+    (void)thread;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t row = i * w->block_rows, rows = pk_min_i64(w->block_rows, p->m - row);
+        float *c = p->c + row * p->c_stride;
+        const pk_product turned = {
+            .m = p->n, .n = rows, .k = p->k, .c = block, .c_stride = NARROW_ROWS, .accumulate = p->accumulate,
+            .a = p->b, .a_stride = p->b_stride, .a_transposed = !p->b_transposed,
+            .b = p->a_transposed ? p->a + row : p->a + row * p->a_stride, .b_stride = p->a_stride,
+            .b_transposed = !p->a_transposed};
+        if (p->accumulate) pk_transpose_block(c, p->c_stride, rows, p->n, block, NARROW_ROWS);
+        product_block(&turned, 0, p->n, 0, rows, room);
+        turn_back(block, rows, p->n, c, p->c_stride);
+        finish_part(p, row, rows, 0, p->n);
+    }
+}
+
+static void multiply_narrow(const pk_call *call, const pk_product *p, int64_t pieces) {
+    int64_t rows = pk_ceil_div(p->m, pk_max_i64(pk_min_i64(pieces, p->m), pk_ceil_div(p->m, NARROW_ROWS)));
+    rows = pk_min_i64(NARROW_ROWS, pk_ceil_div(rows, PK_TILE_COLUMNS) * PK_TILE_COLUMNS);
+    product_work w = {.p = p, .block_rows = rows};
+    const int64_t blocks = pk_ceil_div(p->m, rows);
+    pk_parallel(call, blocks, pieces == 1 ? blocks : 1, narrow_task, &w);
+}
+
 /* Cuts C into about as many blocks as wanted, the longer side first, in whole tiles. */
 static product_work cut(const pk_product *p, int64_t wanted) {
     int64_t down = pk_ceil_div(p->m, BLOCK_ROWS), across = pk_ceil_div(p->n, BLOCK_COLUMNS);
@@ -152,6 +195,10 @@ void pk_multiply(const pk_call *call, const pk_product *p) {
     const int64_t work = p->m * p->n * p->k, threads = pk_threads(call);
     int64_t pieces = threads == 1 || work < SMALL_WORK ? 1 : work < 100 * SMALL_WORK ? threads : 4 * threads;
     if (pk_pool_smallest(call->pool)) pieces = INT64_MAX;
+    if (p->n <= NARROW && p->m >= 2 * PK_TILE_COLUMNS) {
+        multiply_narrow(call, p, pieces);
+        return;
+    }
     product_work w = cut(p, pieces);
     const int64_t blocks = w.blocks_down * pk_ceil_div(p->n, w.block_columns);
     if (pieces == 1 && blocks == 1)

@@ -24,7 +24,7 @@ pk_status pk_check_index(const pk_call *call, const int64_t *index, int64_t n, i
 
 static void move(char *out, const char *in, int64_t bytes, int add) {
     if (!add) {
-        memcpy(out, in, (size_t)bytes);
+        if (out != in) memcpy(out, in, (size_t)bytes);
         return;
     }
     float *o = (float *)out;

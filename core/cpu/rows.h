@@ -4,7 +4,7 @@
 #include "pk_kernel.h"
 
 /* Bytes of an element. */
-static inline int64_t pk_dtype_bytes(int32_t dtype) {
+static inline int64_t pk_element_bytes(int32_t dtype) {
     static const int8_t bytes[] = {4, 8, 2, 2, 8, 4, 2, 1, 1, 1};
     return bytes[dtype];
 }

@@ -28,8 +28,7 @@ typedef struct walk {
     pk_update update;         /* of the whole table */
 } walk;
 
-int64_t pk_first_segment(const int64_t *bounds, int64_t segments, int64_t x)
-{
+int64_t pk_first_segment(const int64_t *bounds, int64_t segments, int64_t x) {
     int64_t low = 0, high = segments;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
@@ -39,8 +38,7 @@ int64_t pk_first_segment(const int64_t *bounds, int64_t segments, int64_t x)
     return low;
 }
 
-pk_status pk_check_segments(const pk_call *call, const pk_view *bounds, int64_t n)
-{
+pk_status pk_check_segments(const pk_call *call, const pk_view *bounds, int64_t n) {
     if (bounds->ndim != 2 || bounds->dim[1] != 2)
         return pk_fail(call, PK_BAD_SHAPE, -1, "bounds must have the shape [segments, 2]");
     const int64_t *b = pk_i64(bounds);
@@ -56,8 +54,7 @@ pk_status pk_check_segments(const pk_call *call, const pk_view *bounds, int64_t 
     return PK_OK;
 }
 
-double pk_square_sum(const float *x, int64_t n)
-{
+double pk_square_sum(const float *x, int64_t n) {
     double lane[16] = {0.0};
     int64_t i = 0;
     for (; i + 16 <= n; i += 16)
@@ -70,16 +67,14 @@ double pk_square_sum(const float *x, int64_t n)
 
 /* ---- what both walks read ---- */
 
-static pk_status check_size(const pk_call *call, const char *what, const pk_view *view, int64_t n)
-{
+static pk_status check_size(const pk_call *call, const char *what, const pk_view *view, int64_t n) {
     if (pk_count(view) == n) return PK_OK;
     return pk_fail(call, PK_BAD_SHAPE, -1, "%s has %lld elements, expected %lld", what, (long long)pk_count(view),
                    (long long)n);
 }
 
 /* State stands among inputs and outputs as the same memory; where a caller gives two places the first is copied over. */
-static pk_status take_state(const pk_call *call, const char *what, int32_t in, int32_t out, float **data)
-{
+static pk_status take_state(const pk_call *call, const char *what, int32_t in, int32_t out, float **data) {
     const pk_view *from = &call->in[in], *to = &call->out[out];
     pk_status status = check_size(call, what, to, pk_count(from));
     if (status != PK_OK) return status;
@@ -89,8 +84,7 @@ static pk_status take_state(const pk_call *call, const char *what, int32_t in, i
     return PK_OK;
 }
 
-static pk_status take_states(const pk_call *call, const pk_rule *rule, int32_t first_slot, walk *w)
-{
+static pk_status take_states(const pk_call *call, const pk_rule *rule, int32_t first_slot, walk *w) {
     pk_status status = take_state(call, "p_out", 0, 0, &w->p);
     if (call->accumulate) status = pk_fail(call, PK_BAD_CALL, -1, "an update cannot be added to its outputs");
     for (int32_t k = 0; k < rule->slots && status == PK_OK; k++) {
@@ -100,9 +94,9 @@ static pk_status take_states(const pk_call *call, const pk_rule *rule, int32_t f
     return status;
 }
 
-static pk_status take_rate(const pk_call *call, int32_t at, double clip_value, walk *w)
-{
+static pk_status take_rate(const pk_call *call, const pk_rule *rule, int32_t at, double clip_value, walk *w) {
     pk_status status = check_size(call, "lr", &call->in[at], 1);
+    if (status == PK_OK && rule->counted) status = check_size(call, "count", &call->in[at - 1], 1);
     if (status != PK_OK) return status;
     w->lr = pk_f32(&call->in[at])[0];
     w->limit = clip_value > 0.0 ? (float)clip_value : INFINITY;
@@ -112,8 +106,7 @@ static pk_status take_rate(const pk_call *call, int32_t at, double clip_value, w
     return PK_OK;
 }
 
-static void run_piece(const walk *w, const pk_update *update, int64_t at, const float *g, int64_t n, double *sums)
-{
+static void run_piece(const walk *w, const pk_update *update, int64_t at, const float *g, int64_t n, double *sums) {
     float *slots[PK_UPDATE_MAX_SLOTS] = {0};
     for (int32_t k = 0; k < w->rule->slots; k++) slots[k] = w->slots[k] + at;
     if (sums) w->rule->norms(w->settings, update, w->p + at, g, slots, n, sums);
@@ -122,8 +115,7 @@ static void run_piece(const walk *w, const pk_update *update, int64_t at, const 
 
 /* ---- flat ranges ---- */
 
-static pk_update segment_update(const walk *w, int64_t s)
-{
+static pk_update segment_update(const walk *w, int64_t s) {
     int clipped = w->clips[s] != 0;
     return (pk_update){
         .rate = w->lr * w->rates[s],
@@ -137,8 +129,7 @@ static pk_update segment_update(const walk *w, int64_t s)
 
 /* Elements between segments belong to nobody and are left alone.  Chunk c and segment s meet at most once, and c + s rises
  * from one meeting to the next: it numbers the pairs of sums. */
-static void flat_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch)
-{
+static void flat_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     (void)thread, (void)scratch;
     const walk *w = context;
     int64_t from = begin * PK_UPDATE_CHUNK, to = pk_min_i64(end * PK_UPDATE_CHUNK, w->n);
@@ -158,8 +149,7 @@ static void flat_task(void *context, int64_t begin, int64_t end, int32_t thread,
 }
 
 /* Adds each segment's partial sums in the order of its chunks. */
-static void flat_trust(walk *w)
-{
+static void flat_trust(walk *w) {
     for (int64_t s = 0; s < w->segments; s++) {
         int64_t offset = w->bounds[2 * s], length = w->bounds[2 * s + 1];
         double total[2] = {0.0, 0.0};
@@ -173,8 +163,7 @@ static void flat_trust(walk *w)
     }
 }
 
-static pk_status read_flat(const pk_call *call, const pk_rule *rule, walk *w)
-{
+static pk_status read_flat(const pk_call *call, const pk_rule *rule, walk *w) {
     int32_t lr = 2 + rule->slots + rule->counted;
     const pk_view *in = call->in, *bounds = &in[lr + 2];
     w->n = pk_count(&in[0]);
@@ -187,7 +176,7 @@ static pk_status read_flat(const pk_call *call, const pk_rule *rule, walk *w)
     w->clips = pk_i32(&in[lr + 6]);
     pk_status status = pk_check_segments(call, bounds, w->n);
     if (status == PK_OK) status = check_size(call, "g", &in[1], w->n);
-    if (status == PK_OK) status = take_rate(call, lr, call->attr[0].f, w);
+    if (status == PK_OK) status = take_rate(call, rule, lr, call->attr[0].f, w);
     static const char *const names[4] = {"rates", "l2", "l1", "clips"};
     for (int32_t k = 0; k < 4 && status == PK_OK; k++)
         status = check_size(call, names[k], &in[lr + 3 + k], w->segments);
@@ -195,8 +184,7 @@ static pk_status read_flat(const pk_call *call, const pk_rule *rule, walk *w)
     return status == PK_OK ? take_states(call, rule, 2, w) : status;
 }
 
-pk_status pk_update_flat(const pk_call *call, const pk_rule *rule, const void *settings)
-{
+pk_status pk_update_flat(const pk_call *call, const pk_rule *rule, const void *settings) {
     walk w = {.rule = rule, .settings = settings};
     pk_status status = read_flat(call, rule, &w);
     if (status != PK_OK) return status;
@@ -219,8 +207,7 @@ pk_status pk_update_flat(const pk_call *call, const pk_rule *rule, const void *s
 /* ---- tables with a row-sparse gradient ---- */
 
 /* Gradient rows begin..end: every id occurs once, so they are independent. */
-static void touched_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch)
-{
+static void touched_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     (void)thread, (void)scratch;
     const walk *w = context;
     for (int64_t k = begin; k < end; k++)
@@ -228,8 +215,7 @@ static void touched_task(void *context, int64_t begin, int64_t end, int32_t thre
 }
 
 /* Table rows first..last: the touched ones, and runs of the others between them. */
-static void whole_rows(const walk *w, int64_t first, int64_t last, double *sums)
-{
+static void whole_rows(const walk *w, int64_t first, int64_t last, double *sums) {
     int64_t k = 0, high = w->touched;
     while (k < high) {
         int64_t middle = k + (high - k) / 2;
@@ -248,8 +234,7 @@ static void whole_rows(const walk *w, int64_t first, int64_t last, double *sums)
     }
 }
 
-static void whole_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch)
-{
+static void whole_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     (void)thread, (void)scratch;
     const walk *w = context;
     for (int64_t chunk = begin; chunk < end; chunk++) {
@@ -260,8 +245,7 @@ static void whole_task(void *context, int64_t begin, int64_t end, int32_t thread
 }
 
 /* A bad id would write outside the table, so all are looked at before anything moves. */
-static pk_status check_ids(const pk_call *call, const walk *w)
-{
+static pk_status check_ids(const pk_call *call, const walk *w) {
     for (int64_t k = 0; k < w->touched; k++)
         if (w->ids[k] < 0 || w->ids[k] >= w->n || (k > 0 && w->ids[k] <= w->ids[k - 1]))
             return pk_fail(call, PK_BAD_DATA, k, "row id %lld at place %lld: ids must ascend without repeats below %lld",
@@ -269,9 +253,9 @@ static pk_status check_ids(const pk_call *call, const walk *w)
     return PK_OK;
 }
 
-static pk_status read_rows(const pk_call *call, const pk_rule *rule, walk *w)
-{
+static pk_status read_rows(const pk_call *call, const pk_rule *rule, walk *w) {
     const pk_view *in = call->in;
+    if (in[0].ndim < 1) return pk_fail(call, PK_BAD_SHAPE, -1, "p is a single number, expected a table");
     w->n = in[0].dim[0];
     w->columns = pk_inner(&in[0], 1);
     w->ids = pk_i64(&in[1]);
@@ -284,14 +268,14 @@ static pk_status read_rows(const pk_call *call, const pk_rule *rule, walk *w)
     if (w->touched < 0 || w->touched > room)
         return pk_fail(call, PK_BAD_DATA, -1, "rows says %lld, there is room for %lld", (long long)w->touched,
                        (long long)room);
-    status = take_rate(call, 4 + rule->slots + rule->counted, call->attr[3].f, w);
-    if (status == PK_OK && w->scales > 1) status = check_size(call, "scale", &in[5 + rule->slots + rule->counted], 1);
+    const int32_t lr = 4 + rule->slots + rule->counted;
+    status = take_rate(call, rule, lr, call->attr[3].f, w);
+    if (status == PK_OK && w->scales > 1) status = check_size(call, "scale", &in[lr + 1], 1);
     if (status == PK_OK) status = check_ids(call, w);
     return status == PK_OK ? take_states(call, rule, 4, w) : status;
 }
 
-pk_status pk_update_rows(const pk_call *call, const pk_rule *rule, const void *settings, int moves)
-{
+pk_status pk_update_rows(const pk_call *call, const pk_rule *rule, const void *settings, int moves) {
     walk w = {.rule = rule, .settings = settings};
     pk_status status = read_rows(call, rule, &w);
     if (status != PK_OK) return status;

@@ -68,15 +68,14 @@ int64_t pk_first_segment(const int64_t *bounds, int64_t segments, int64_t x);
 /* Sum of squares of x [n] in double precision: 16 lanes, then a tree, so the order depends on n alone. */
 double pk_square_sum(const float *x, int64_t n);
 
-/* Number of this update, 1 for the first one. */
-static inline double pk_update_number(const pk_call *call, const pk_rule *rule, int is_rows)
-{
-    return (double)(1 + pk_i64(&call->in[(is_rows ? 4 : 2) + rule->slots])[0]);
+/* Number of this update, 1 for the first one.  An input of another size is refused by the walk that follows. */
+static inline double pk_update_number(const pk_call *call, const pk_rule *rule, int is_rows) {
+    const pk_view *count = &call->in[(is_rows ? 4 : 2) + rule->slots];
+    return pk_count(count) == 1 ? (double)pk_i64(count)[0] + 1.0 : 1.0;
 }
 
 /* Clip, then regularise.  The comparisons are written so that a NaN stays a NaN. */
-static inline float pk_update_gradient(const pk_update u, float g, float p)
-{
+static inline float pk_update_gradient(const pk_update u, float g, float p) {
     g *= u.scale;
     g = g > u.limit ? u.limit : g;
     g = g < -u.limit ? -u.limit : g;

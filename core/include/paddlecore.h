@@ -15,7 +15,8 @@ typedef enum pk_status {
     PK_NO_KERNEL = 2,    /* the plan names a kernel that this core does not have, or another signature */
     PK_BAD_SHAPE = 3,    /* sizes that do not fit each other */
     PK_BAD_DATA = 4,     /* a value in the data is out of range (a label, a row id) */
-    PK_TOO_SMALL = 5,    /* the batch does not fit the session: reserve more and repeat; nothing ran */
+    PK_TOO_SMALL = 5,    /* the batch does not fit the session, or an output its place (see `written`): make room and
+                            repeat; nothing of that step ran */
     PK_NO_MEMORY = 6,
     PK_INTERRUPTED = 7,  /* pk_interrupt was called */
     PK_BAD_CALL = 8,     /* a wrong argument of this interface */
@@ -89,6 +90,7 @@ typedef struct pk_step {
     const double *args;
     pk_buffer *outputs;      /* n_outputs places, in the entry's order; may be NULL */
     double *results;         /* one number per fetch of the entry; may be NULL */
+    const int64_t *first_rows; /* by axis of the plan: index of its first row in the whole batch of the step; NULL: all 0 */
 } pk_step;
 
 /* One line of the profile: kernel name, calls, seconds, bytes read and written by shape. */
@@ -150,5 +152,7 @@ pk_status pk_session_needed(const pk_session *session, int64_t *values, int32_t 
 void pk_interrupt(pk_session *session, int32_t urgent);
 int32_t pk_session_profile(const pk_session *session, pk_profile_row *rows, int32_t count);
 int64_t pk_session_bytes(const pk_session *session);
+/* How often a scan or decode node ran its body in the last step; -1 where there is no such node. */
+int64_t pk_session_repeats(const pk_session *session, int32_t node);
 #pragma GCC visibility pop
 #endif

@@ -197,7 +197,7 @@ PK_INLINE pk_mask pk_mask_and(pk_mask a, pk_mask b) { return a & b; }
 PK_INLINE pk_mask pk_mask_or(pk_mask a, pk_mask b) { return a | b; }
 PK_INLINE pk_mask pk_mask_not(pk_mask a) { return (pk_mask)~a; }
 PK_INLINE int pk_any(pk_mask m) { return m != 0; }
-PK_INLINE pk_mask pk_first_lanes(int64_t n) { return (pk_mask)(n >= 16 ? 0xffff : (1 << n) - 1); }
+PK_INLINE pk_mask pk_first_lanes(int64_t n) { return (pk_mask)(n >= 16 ? 0xffff : n <= 0 ? 0 : (1 << n) - 1); }
 #else
 #define PK_COMPARE(name, op, code)                                        \
     PK_INLINE pk_mask name(pk_vec a, pk_vec b) {                          \
@@ -234,6 +234,10 @@ PK_COMPARE(pk_gt, >, _CMP_GT_OQ)
 PK_COMPARE(pk_ge, >=, _CMP_GE_OQ)
 PK_COMPARE(pk_eq, ==, _CMP_EQ_OQ)
 PK_COMPARE(pk_ne, !=, _CMP_NEQ_UQ)
+/* Lanes lo..hi, which may lie outside of 0..16. */
+PK_INLINE pk_mask pk_lanes_between(int64_t lo, int64_t hi) {
+    return pk_mask_and(pk_first_lanes(hi), pk_mask_not(pk_first_lanes(lo)));
+}
 PK_INLINE pk_mask pk_is_nan(pk_vec a) { return pk_ne(a, a); }
 
 /* ---- the first n lanes (n may be 0 or above 16); nothing beyond them is touched, other lanes read as 0 ---- */
@@ -250,13 +254,30 @@ PK_INLINE pk_vec pk_load_n(const float *p, int64_t n) {
     PK_PARTWISE r.p[i_] = (pk_part)_mm256_maskload_ps(p + i_ * 8, (__m256i)m.p[i_]);
     return r;
 }
+/* By halves: masked stores of 8 lanes take tens of cycles on some processors. */
 PK_INLINE void pk_store_n(float *p, pk_vec v, int64_t n) {
     if (n >= 16) {
         pk_store(p, v);
         return;
     }
-    const pk_mask m = pk_first_lanes(n);
-    PK_PARTWISE _mm256_maskstore_ps(p + i_ * 8, (__m256i)m.p[i_], v.p[i_]);
+    pk_part left = v.p[0];
+    if (n & 8) {
+        *(pk_part_u *)p = v.p[0];
+        left = v.p[1];
+        p += 8;
+    }
+    __m128 four = _mm256_castps256_ps128(left);
+    if (n & 4) {
+        _mm_storeu_ps(p, four);
+        four = _mm256_extractf128_ps(left, 1);
+        p += 4;
+    }
+    if (n & 2) {
+        _mm_storel_pi((__m64 *)p, four);
+        four = _mm_movehl_ps(four, four);
+        p += 2;
+    }
+    if (n & 1) _mm_store_ss(p, four);
 }
 #else
 PK_INLINE pk_vec pk_load_n(const float *p, int64_t n) {
@@ -275,6 +296,32 @@ PK_INLINE void pk_store_n(float *p, pk_vec v, int64_t n) {
     for (int64_t i = 0; i < n; i++) p[i] = lanes[i];
 }
 #endif
+/* v where m, else 0. */
+PK_INLINE pk_vec pk_keep(pk_mask m, pk_vec v) {
+#if defined(__AVX512F__)
+    return (pk_vec){{(pk_part)_mm512_maskz_mov_ps(m, v.p[0])}};
+#else
+    PK_PARTWISE v.p[i_] = (pk_part)((pk_parti)v.p[i_] & m.p[i_]);
+    return v;
+#endif
+}
+/* The lanes of m; others read as 0 and their memory is not touched. */
+PK_INLINE pk_vec pk_load_mask(const float *p, pk_mask m) {
+#if defined(__AVX512F__)
+    return (pk_vec){{(pk_part)_mm512_maskz_loadu_ps(m, p)}};
+#elif defined(__AVX2__)
+    pk_vec r;
+    PK_PARTWISE r.p[i_] = (pk_part)_mm256_maskload_ps(p + i_ * 8, (__m256i)m.p[i_]);
+    return r;
+#else
+    int32_t on[16];
+    float lanes[16] = {0};
+    memcpy(on, &m, sizeof on);
+    for (int i = 0; i < 16; i++)
+        if (on[i]) lanes[i] = p[i];
+    return pk_load(lanes);
+#endif
+}
 /* As pk_load_n, with `fill` in the other lanes. */
 PK_INLINE pk_vec pk_load_or(const float *p, int64_t n, float fill) {
     return n >= 16 ? pk_load(p) : pk_select(pk_first_lanes(n), pk_load_n(p, n), pk_set1(fill));
@@ -378,10 +425,10 @@ PK_INLINE pk_vec pk_tanh(pk_vec x) {
     return pk_select(pk_lt(a, pk_set1(0.625f)), small, pk_copysign(large, x));
 }
 
-/* 1 / (1 + exp(-x)) */
+/* 1 / (1 + exp(-x)), written so that nothing overflows before the result is 0. */
 PK_INLINE pk_vec pk_sigmoid(pk_vec x) {
-    const pk_vec one = pk_set1(1.0f);
-    return pk_div(one, pk_add(one, pk_exp(pk_neg(x))));
+    const pk_vec one = pk_set1(1.0f), e = pk_exp(pk_neg(pk_abs(x)));
+    return pk_div(pk_select(pk_lt(x, pk_zero()), e, one), pk_add(one, e));
 }
 
 PK_INLINE pk_vec pk_erf(pk_vec x) {

@@ -49,11 +49,11 @@ static pk_status forward(const pk_call *call) {
     const int64_t classes = scores->ndim == 0 ? 0 : scores->dim[scores->ndim - 1];
     task_data k = {pk_f32(scores), pk_i64(label), pk_count(label), classes, call->attr[0].i, call->attr[1].i, 0, NULL};
     if (pk_count(scores) != k.rows * classes)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[accuracy] %lld labels, %lld scores of %lld classes", (long long)k.rows,
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld labels, %lld scores of %lld classes", (long long)k.rows,
                        (long long)pk_count(scores), (long long)classes);
     for (int64_t r = 0; r < k.rows; r++)
         if (k.label[r] != k.ignore && (k.label[r] < 0 || k.label[r] >= classes))
-            return pk_fail(call, PK_BAD_DATA, r, "[accuracy] label %lld is not one of %lld classes",
+            return pk_fail(call, PK_BAD_DATA, r, "label %lld is not one of %lld classes",
                            (long long)k.label[r], (long long)classes);
     int64_t counts[MOST_CHUNKS][2];
     k.counts = counts;

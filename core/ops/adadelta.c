@@ -7,16 +7,14 @@ typedef struct adadelta_settings {
     int uses_rate;
 } adadelta_settings;
 
-static adadelta_settings read_settings(const pk_attr *attr)
-{
+static adadelta_settings read_settings(const pk_attr *attr) {
     return (adadelta_settings){.rho = (float)attr[0].f, .rest = (float)(1.0 - attr[0].f),
                                .epsilon = (float)attr[1].f, .uses_rate = attr[2].i != 0};
 }
 
 /* p, g, e, u [n] */
 static void adadelta_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
-                           float *const *slots, int64_t n)
-{
+                           float *const *slots, int64_t n) {
     const adadelta_settings k = *(const adadelta_settings *)settings;
     const pk_update u = *update;
     float *restrict grads = slots[0], *restrict steps = slots[1];
@@ -28,15 +26,13 @@ static void adadelta_piece(const void *settings, const pk_update *update, float 
 
 static const pk_rule adadelta = {.slots = 2, .piece = adadelta_piece};
 
-static pk_status adadelta_update(const pk_call *call)
-{
+static pk_status adadelta_update(const pk_call *call) {
     const adadelta_settings k = read_settings(call->attr + PK_FLAT_ATTRS);
     return pk_update_flat(call, &adadelta, &k);
 }
 
 /* Both means of a row without a gradient decay. */
-static pk_status adadelta_update_rows(const pk_call *call)
-{
+static pk_status adadelta_update_rows(const pk_call *call) {
     const adadelta_settings k = read_settings(call->attr + PK_ROWS_ATTRS);
     return pk_update_rows(call, &adadelta, &k, 1);
 }

@@ -5,15 +5,13 @@ typedef struct adagrad_settings {
     float epsilon;
 } adagrad_settings;
 
-static adagrad_settings read_settings(const pk_attr *attr)
-{
+static adagrad_settings read_settings(const pk_attr *attr) {
     return (adagrad_settings){.epsilon = (float)attr[0].f};
 }
 
 /* p, g, m [n] */
 static void adagrad_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
-                          float *const *slots, int64_t n)
-{
+                          float *const *slots, int64_t n) {
     const adagrad_settings k = *(const adagrad_settings *)settings;
     const pk_update u = *update;
     float *restrict m = slots[0];
@@ -22,15 +20,13 @@ static void adagrad_piece(const void *settings, const pk_update *update, float *
 
 static const pk_rule adagrad = {.slots = 1, .piece = adagrad_piece};
 
-static pk_status adagrad_update(const pk_call *call)
-{
+static pk_status adagrad_update(const pk_call *call) {
     const adagrad_settings k = read_settings(call->attr + PK_FLAT_ATTRS);
     return pk_update_flat(call, &adagrad, &k);
 }
 
 /* A row without a gradient stays as it is: its sum grows by 0 and it moves by 0. */
-static pk_status adagrad_update_rows(const pk_call *call)
-{
+static pk_status adagrad_update_rows(const pk_call *call) {
     const adagrad_settings k = read_settings(call->attr + PK_ROWS_ATTRS);
     return pk_update_rows(call, &adagrad, &k, 0);
 }

@@ -7,8 +7,7 @@ typedef struct adam_settings {
     float epsilon, correction;           /* correction: of both biases, put into the rate */
 } adam_settings;
 
-static adam_settings read_settings(const pk_attr *attr, double t)
-{
+static adam_settings read_settings(const pk_attr *attr, double t) {
     const double root = sqrt(1.0 - pow(attr[1].f, t));
     return (adam_settings){
         .beta1 = (float)attr[0].f,
@@ -22,8 +21,7 @@ static adam_settings read_settings(const pk_attr *attr, double t)
 
 /* p, g, m, v [n] */
 static void adam_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
-                       float *const *slots, int64_t n)
-{
+                       float *const *slots, int64_t n) {
     const adam_settings k = *(const adam_settings *)settings;
     const pk_update u = *update;
     float *restrict m = slots[0], *restrict v = slots[1];
@@ -34,15 +32,13 @@ static void adam_piece(const void *settings, const pk_update *update, float *res
 
 static const pk_rule adam = {.slots = 2, .counted = 1, .piece = adam_piece};
 
-static pk_status adam_update(const pk_call *call)
-{
+static pk_status adam_update(const pk_call *call) {
     const adam_settings k = read_settings(call->attr + PK_FLAT_ATTRS, pk_update_number(call, &adam, 0));
     return pk_update_flat(call, &adam, &k);
 }
 
 /* Rows without a gradient move with their decaying moments, unless the rule is lazy. */
-static pk_status adam_update_rows(const pk_call *call)
-{
+static pk_status adam_update_rows(const pk_call *call) {
     const pk_attr *attr = call->attr + PK_ROWS_ATTRS;
     const adam_settings k = read_settings(attr, pk_update_number(call, &adam, 1));
     return pk_update_rows(call, &adam, &k, !attr[4].i);

@@ -5,8 +5,7 @@ typedef struct adamax_settings {
     float beta1, rest1, beta2, epsilon, correction;  /* rest1: 1 - beta1; correction: 1/(1 - beta1^t) */
 } adamax_settings;
 
-static adamax_settings read_settings(const pk_attr *attr, double t)
-{
+static adamax_settings read_settings(const pk_attr *attr, double t) {
     return (adamax_settings){
         .beta1 = (float)attr[0].f,
         .rest1 = (float)(1.0 - attr[0].f),
@@ -18,8 +17,7 @@ static adamax_settings read_settings(const pk_attr *attr, double t)
 
 /* p, g, m, norm [n].  The comparison lets a NaN through to p. */
 static void adamax_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
-                         float *const *slots, int64_t n)
-{
+                         float *const *slots, int64_t n) {
     const adamax_settings k = *(const adamax_settings *)settings;
     const pk_update u = *update;
     float *restrict m = slots[0], *restrict norm = slots[1];
@@ -31,14 +29,12 @@ static void adamax_piece(const void *settings, const pk_update *update, float *r
 
 static const pk_rule adamax = {.slots = 2, .counted = 1, .piece = adamax_piece};
 
-static pk_status adamax_update(const pk_call *call)
-{
+static pk_status adamax_update(const pk_call *call) {
     const adamax_settings k = read_settings(call->attr + PK_FLAT_ATTRS, pk_update_number(call, &adamax, 0));
     return pk_update_flat(call, &adamax, &k);
 }
 
-static pk_status adamax_update_rows(const pk_call *call)
-{
+static pk_status adamax_update_rows(const pk_call *call) {
     const adamax_settings k = read_settings(call->attr + PK_ROWS_ATTRS, pk_update_number(call, &adamax, 1));
     return pk_update_rows(call, &adamax, &k, 1);
 }

@@ -6,8 +6,7 @@ typedef struct adamw_settings {
     float epsilon, decay, correction;      /* correction: of both biases, put into the rate */
 } adamw_settings;
 
-static adamw_settings read_settings(const pk_attr *attr, double t)
-{
+static adamw_settings read_settings(const pk_attr *attr, double t) {
     const double root = sqrt(1.0 - pow(attr[1].f, t));
     return (adamw_settings){
         .beta1 = (float)attr[0].f,
@@ -22,8 +21,7 @@ static adamw_settings read_settings(const pk_attr *attr, double t)
 
 /* p, g, m, v [n] */
 static void adamw_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
-                       float *const *slots, int64_t n)
-{
+                       float *const *slots, int64_t n) {
     const adamw_settings k = *(const adamw_settings *)settings;
     const pk_update u = *update;
     float *restrict m = slots[0], *restrict v = slots[1];
@@ -35,15 +33,13 @@ static void adamw_piece(const void *settings, const pk_update *update, float *re
 
 static const pk_rule adamw = {.slots = 2, .counted = 1, .piece = adamw_piece};
 
-static pk_status adamw_update(const pk_call *call)
-{
+static pk_status adamw_update(const pk_call *call) {
     const adamw_settings k = read_settings(call->attr + PK_FLAT_ATTRS, pk_update_number(call, &adamw, 0));
     return pk_update_flat(call, &adamw, &k);
 }
 
 /* Rows without a gradient move with their decaying moments, unless the rule is lazy. */
-static pk_status adamw_update_rows(const pk_call *call)
-{
+static pk_status adamw_update_rows(const pk_call *call) {
     const pk_attr *attr = call->attr + PK_ROWS_ATTRS;
     const adamw_settings k = read_settings(attr, pk_update_number(call, &adamw, 1));
     return pk_update_rows(call, &adamw, &k, !attr[5].i);

@@ -8,16 +8,16 @@ static pk_status forward(const pk_call *call) {
     const pk_view *scores = &call->in[0], *label = &call->in[1];
     const int64_t rows = pk_count(label), width = scores->ndim == 0 ? 1 : pk_inner(scores, 1);
     if (pk_count(scores) != rows * width || width < 1 || width > 2)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[auc] %lld labels, %lld scores in rows of %lld", (long long)rows,
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld labels, %lld scores in rows of %lld", (long long)rows,
                        (long long)pk_count(scores), (long long)width);
     const float *s = pk_f32(scores) + width - 1;
     const int64_t *labels = pk_i64(label);
     /* Checked before anything is counted: the state is changed in place. */
     for (int64_t r = 0; r < rows; r++) {
         if (labels[r] != 0 && labels[r] != 1)
-            return pk_fail(call, PK_BAD_DATA, r, "[auc] label %lld is not 0 or 1", (long long)labels[r]);
+            return pk_fail(call, PK_BAD_DATA, r, "label %lld is not 0 or 1", (long long)labels[r]);
         if (!(s[r * width] >= 0.0f && s[r * width] <= 1.0f))
-            return pk_fail(call, PK_BAD_DATA, r, "[auc] score %g is not between 0 and 1", (double)s[r * width]);
+            return pk_fail(call, PK_BAD_DATA, r, "score %g is not between 0 and 1", (double)s[r * width]);
     }
     const int64_t *state = pk_i64(&call->in[2]);
     int64_t *out = pk_i64(&call->out[0]);

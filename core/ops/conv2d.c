@@ -10,31 +10,53 @@ static pk_status shape_of(const pk_call *call, const pk_view *x, const pk_view *
     const int64_t *stride = call->attr[0].list, *pad = call->attr[1].list, *dilation = call->attr[2].list;
     const int64_t groups = call->attr[3].i;
     if (x->ndim != 4 || w->ndim != 4 || y->ndim != 4)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[conv2d] image, filter and result need 4 dimensions, not %d, %d, %d",
+        return pk_fail(call, PK_BAD_SHAPE, -1, "image, filter and result need 4 dimensions, not %d, %d, %d",
                        (int)x->ndim, (int)w->ndim, (int)y->ndim);
     if (stride[0] != 2 || dilation[0] != 2 || (pad[0] != 2 && pad[0] != 4))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[conv2d] stride, dilation, padding have %lld, %lld, %lld numbers",
+        return pk_fail(call, PK_BAD_SHAPE, -1, "stride, dilation, padding have %lld, %lld, %lld numbers",
                        (long long)stride[0], (long long)dilation[0], (long long)pad[0]);
     const int64_t top = pad[1], bottom = pad[0] == 2 ? pad[1] : pad[2];
     const int64_t left = pad[0] == 2 ? pad[2] : pad[3], right = pad[0] == 2 ? pad[2] : pad[4];
     if (stride[1] < 1 || stride[2] < 1 || dilation[1] < 1 || dilation[2] < 1 || groups < 1 || top < 0 || bottom < 0 ||
         left < 0 || right < 0 || w->dim[2] < 1 || w->dim[3] < 1)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[conv2d] stride, dilation, groups and kernel must be at least 1, padding 0");
+        return pk_fail(call, PK_BAD_SHAPE, -1, "stride, dilation, groups and kernel must be at least 1, padding 0");
     *conv = (pk_conv){x->dim[0], x->dim[1], x->dim[2], x->dim[3], y->dim[1], y->dim[2], y->dim[3], w->dim[2], w->dim[3],
                       stride[1], stride[2], top, left, dilation[1], dilation[2], groups};
     const int64_t room_h = x->dim[2] + top + bottom - dilation[1] * (w->dim[2] - 1) - 1;
     const int64_t room_w = x->dim[3] + left + right - dilation[2] * (w->dim[3] - 1) - 1;
     if (room_h < 0 || room_w < 0 || y->dim[2] != room_h / stride[1] + 1 || y->dim[3] != room_w / stride[2] + 1)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[conv2d] a %lldx%lld filter on %lldx%lld does not give %lldx%lld",
+        return pk_fail(call, PK_BAD_SHAPE, -1, "a %lldx%lld filter on %lldx%lld does not give %lldx%lld",
                        (long long)w->dim[2], (long long)w->dim[3], (long long)x->dim[2], (long long)x->dim[3],
                        (long long)y->dim[2], (long long)y->dim[3]);
     if (x->dim[1] % groups || y->dim[1] % groups || w->dim[1] != x->dim[1] / groups || w->dim[0] != y->dim[1] ||
         x->dim[0] != y->dim[0])
         return pk_fail(call, PK_BAD_SHAPE, -1,
-                       "[conv2d] x has %lld channels, w is [%lld, %lld, ..], y has %lld channels, groups are %lld",
+                       "x has %lld channels, w is [%lld, %lld, ..], y has %lld channels, groups are %lld",
                        (long long)x->dim[1], (long long)w->dim[0], (long long)w->dim[1], (long long)y->dim[1],
                        (long long)groups);
     return PK_OK;
+}
+
+/* Adds an activated result to y, a stretch of one row at a time: the sum inside the activation must not see what is
+ * there.  No plan asks for it; it is here because every output can be added to. */
+static void add_activated(const pk_call *call, const pk_conv *conv, const float *x, const float *w, const float *b,
+                          int32_t activation, float *y) {
+    float row[1024];
+    const int64_t share = conv->channels / conv->groups, pixels = conv->height * conv->width;
+    pk_conv part = *conv;
+    part.n = part.out_channels = part.out_h = part.groups = 1, part.channels = share;
+    for (int64_t i = 0; i < conv->n * conv->out_channels * conv->out_h; i++) {
+        const int64_t h = i % conv->out_h, o = i / conv->out_h % conv->out_channels, s = i / conv->out_h / conv->out_channels;
+        const int64_t group = o / (conv->out_channels / conv->groups);
+        part.pad_top = conv->pad_top - h * conv->stride_h;
+        for (int64_t j = 0; j < conv->out_w; j += 1024) {
+            part.out_w = pk_min_i64(1024, conv->out_w - j);
+            part.pad_left = conv->pad_left - j * conv->stride_w;
+            pk_conv_forward(call, &part, x + (s * conv->channels + group * share) * pixels,
+                            w + o * share * conv->kernel_h * conv->kernel_w, b == NULL ? NULL : b + o, activation, 0, row);
+            for (int64_t k = 0; k < part.out_w; k++) y[i * conv->out_w + j + k] += row[k];
+        }
+    }
 }
 
 /* x [n, channels, height, width], w [out, channels/groups, kh, kw], b [out], y [n, out, oh, ow] */
@@ -45,12 +67,16 @@ static pk_status forward(const pk_call *call) {
     const pk_status status = shape_of(call, &call->in[0], &call->in[1], &call->out[0], &conv);
     if (status != PK_OK) return status;
     if (b->data != NULL && pk_count(b) != conv.out_channels)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[conv2d] b has %lld elements, w %lld filters", (long long)pk_count(b),
+        return pk_fail(call, PK_BAD_SHAPE, -1, "b has %lld elements, w %lld filters", (long long)pk_count(b),
                        (long long)conv.out_channels);
     if (activation < PK_ACT_NONE || activation > PK_ACT_SIGMOID)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[conv2d] no activation %lld", (long long)activation);
-    pk_conv_forward(call, &conv, pk_f32(&call->in[0]), pk_f32(&call->in[1]), b->data == NULL ? NULL : pk_f32(b),
-                    (int32_t)activation, pk_adds(call, 0), pk_f32(&call->out[0]));
+        return pk_fail(call, PK_BAD_SHAPE, -1, "no activation %lld", (long long)activation);
+    const float *x = pk_f32(&call->in[0]), *w = pk_f32(&call->in[1]), *bias = pk_f32(b);
+    float *y = pk_f32(&call->out[0]);
+    if (pk_adds(call, 0) && activation != PK_ACT_NONE)
+        add_activated(call, &conv, x, w, bias, (int32_t)activation, y);
+    else
+        pk_conv_forward(call, &conv, x, w, bias, (int32_t)activation, pk_adds(call, 0), y);
     return PK_OK;
 }
 
@@ -78,9 +104,10 @@ static pk_status backward_w(const pk_call *call) {
 static pk_status backward_b(const pk_call *call) {
     const pk_view *dy = &call->in[0];
     if (dy->ndim != 4 || pk_count(&call->out[0]) != dy->dim[1])
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[conv2d] db has %lld elements, dy %lld channels",
+        return pk_fail(call, PK_BAD_SHAPE, -1, "db has %lld elements, dy %lld channels",
                        (long long)pk_count(&call->out[0]), (long long)dy->dim[1]);
-    const pk_conv conv = {.n = dy->dim[0], .out_channels = dy->dim[1], .out_h = dy->dim[2], .out_w = dy->dim[3]};
+    const pk_conv conv = {.n = dy->dim[0], .out_channels = dy->dim[1], .out_h = dy->dim[2], .out_w = dy->dim[3],
+                          .groups = 1, .kernel_h = 1, .kernel_w = 1, .stride_h = 1, .stride_w = 1};
     pk_conv_bias_gradient(call, &conv, pk_f32(dy), pk_adds(call, 0), pk_f32(&call->out[0]));
     return PK_OK;
 }

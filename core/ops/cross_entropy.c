@@ -68,13 +68,13 @@ static pk_status run(const pk_call *call, pk_task task, const pk_view *dloss) {
     const int64_t classes = x->dim[x->ndim - 1], rows = classes == 0 ? 0 : pk_count(x) / classes;
     const int64_t wanted = soft ? pk_count(x) : rows;
     if (pk_count(label) != wanted || label->dtype != (soft ? PK_F32 : PK_I64))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[cross_entropy] label has %lld elements of type %d, %lld %s are needed",
+        return pk_fail(call, PK_BAD_SHAPE, -1, "label has %lld elements of type %d, %lld %s are needed",
                        (long long)pk_count(label), (int)label->dtype, (long long)wanted, soft ? "f32" : "i64");
     task_data k = {pk_f32(&call->out[0]), pk_f32(x), dloss == NULL ? NULL : pk_f32(dloss), soft ? NULL : pk_i64(label),
                    soft ? pk_f32(label) : NULL, classes, call->attr[1].i, pk_adds(call, 0)};
     for (int64_t r = 0; !soft && r < rows; r++)
         if (k.label[r] != k.ignore && (k.label[r] < 0 || k.label[r] >= classes))
-            return pk_fail(call, PK_BAD_DATA, r, "[cross_entropy] label %lld is not one of %lld classes",
+            return pk_fail(call, PK_BAD_DATA, r, "label %lld is not one of %lld classes",
                            (long long)k.label[r], (long long)classes);
     pk_parallel(call, rows, pk_max_i64(1, 8192 / pk_max_i64(1, classes)), task, &k);
     return PK_OK;

@@ -5,16 +5,14 @@ typedef struct decayed_settings {
     float rho, rest, epsilon;  /* rest: 1 - rho */
 } decayed_settings;
 
-static decayed_settings read_settings(const pk_attr *attr)
-{
+static decayed_settings read_settings(const pk_attr *attr) {
     return (decayed_settings){.rho = (float)attr[0].f, .rest = (float)(1.0 - attr[0].f),
                               .epsilon = (float)attr[1].f};
 }
 
 /* p, g, m [n] */
 static void decayed_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
-                          float *const *slots, int64_t n)
-{
+                          float *const *slots, int64_t n) {
     const decayed_settings k = *(const decayed_settings *)settings;
     const pk_update u = *update;
     float *restrict m = slots[0];
@@ -24,15 +22,13 @@ static void decayed_piece(const void *settings, const pk_update *update, float *
 
 static const pk_rule decayed = {.slots = 1, .piece = decayed_piece};
 
-static pk_status decayed_update(const pk_call *call)
-{
+static pk_status decayed_update(const pk_call *call) {
     const decayed_settings k = read_settings(call->attr + PK_FLAT_ATTRS);
     return pk_update_flat(call, &decayed, &k);
 }
 
 /* The mean of a row without a gradient decays. */
-static pk_status decayed_update_rows(const pk_call *call)
-{
+static pk_status decayed_update_rows(const pk_call *call) {
     const decayed_settings k = read_settings(call->attr + PK_ROWS_ATTRS);
     return pk_update_rows(call, &decayed, &k, 1);
 }

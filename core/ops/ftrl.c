@@ -9,8 +9,7 @@ typedef struct ftrl_settings {
 } ftrl_settings;
 
 /* The 1e-10 keep the division and the comparison off zero, as in the original. */
-static ftrl_settings read_settings(const pk_attr *attr)
-{
+static ftrl_settings read_settings(const pk_attr *attr) {
     return (ftrl_settings){.l1 = (float)(attr[0].f + 1e-10), .l2 = (float)(attr[1].f + 1e-10),
                            .q = (float)-attr[2].f, .is_root = attr[2].f == -0.5};
 }
@@ -29,8 +28,7 @@ static ftrl_settings read_settings(const pk_attr *attr)
 
 /* p, g, squares, linear [n].  With a rate of 0 (the start of a warm-up) the rule has no meaning: nothing moves. */
 static void ftrl_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
-                       float *const *slots, int64_t n)
-{
+                       float *const *slots, int64_t n) {
     const ftrl_settings k = *(const ftrl_settings *)settings;
     const pk_update u = *update;
     float *restrict squares = slots[0], *restrict z = slots[1];
@@ -41,15 +39,13 @@ static void ftrl_piece(const void *settings, const pk_update *update, float *res
 
 static const pk_rule ftrl = {.slots = 2, .piece = ftrl_piece};
 
-static pk_status ftrl_update(const pk_call *call)
-{
+static pk_status ftrl_update(const pk_call *call) {
     const ftrl_settings k = read_settings(call->attr + PK_FLAT_ATTRS);
     return pk_update_flat(call, &ftrl, &k);
 }
 
 /* Rows without a gradient keep their values: the rule would put new ones to 0. */
-static pk_status ftrl_update_rows(const pk_call *call)
-{
+static pk_status ftrl_update_rows(const pk_call *call) {
     const ftrl_settings k = read_settings(call->attr + PK_ROWS_ATTRS);
     return pk_update_rows(call, &ftrl, &k, 0);
 }

@@ -18,8 +18,8 @@ LOSS_TASK(hinge_task, hinge_at)
 LOSS_TASK(slope_task, slope_at)
 
 /* x, label, loss: any equal shape */
-static pk_status forward(const pk_call *call) { return loss_run(call, "hinge_loss", 2, hinge_task, (loss_each){0}); }
-static pk_status backward_x(const pk_call *call) { return loss_run(call, "hinge_loss", 3, slope_task, (loss_each){0}); }
+static pk_status forward(const pk_call *call) { return loss_run(call, 2, hinge_task, (loss_each){0}); }
+static pk_status backward_x(const pk_call *call) { return loss_run(call, 3, slope_task, (loss_each){0}); }
 
 PK_OP(hinge_loss,
       {"hinge_loss.forward(x: f32, label: f32) -> (loss: f32)", forward},

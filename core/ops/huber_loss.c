@@ -22,13 +22,13 @@ LOSS_TASK(slope_task, slope_at)
 
 /* x, label, loss: any equal shape */
 static pk_status forward(const pk_call *call) {
-    return loss_run(call, "huber_loss", 2, huber_task, (loss_each){.p = {(float)call->attr[0].f}});
+    return loss_run(call, 2, huber_task, (loss_each){.p = {(float)call->attr[0].f}});
 }
 static pk_status backward_x(const pk_call *call) {
-    return loss_run(call, "huber_loss", 3, slope_task, (loss_each){.p = {(float)call->attr[0].f, 1.0f}});
+    return loss_run(call, 3, slope_task, (loss_each){.p = {(float)call->attr[0].f, 1.0f}});
 }
 static pk_status backward_label(const pk_call *call) {
-    return loss_run(call, "huber_loss", 3, slope_task, (loss_each){.p = {(float)call->attr[0].f, -1.0f}});
+    return loss_run(call, 3, slope_task, (loss_each){.p = {(float)call->attr[0].f, -1.0f}});
 }
 
 PK_OP(huber_loss,

@@ -17,8 +17,8 @@ LOSS_TASK(kl_task, kl_at)
 LOSS_TASK(slope_task, slope_at)
 
 /* x, label, loss: any equal shape */
-static pk_status forward(const pk_call *call) { return loss_run(call, "kl_div", 2, kl_task, (loss_each){0}); }
-static pk_status backward_x(const pk_call *call) { return loss_run(call, "kl_div", 2, slope_task, (loss_each){0}); }
+static pk_status forward(const pk_call *call) { return loss_run(call, 2, kl_task, (loss_each){0}); }
+static pk_status backward_x(const pk_call *call) { return loss_run(call, 2, slope_task, (loss_each){0}); }
 
 PK_OP(kl_div,
       {"kl_div.forward(x: f32, label: f32) -> (loss: f32)", forward},

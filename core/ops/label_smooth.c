@@ -42,7 +42,7 @@ static pk_status forward(const pk_call *call) {
     const int64_t classes = label->dim[label->ndim - 1];
     const float epsilon = (float)call->attr[0].f;
     if (prior->data != NULL && pk_count(prior) != classes)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[label_smooth] prior has %lld elements, label has %lld classes",
+        return pk_fail(call, PK_BAD_SHAPE, -1, "prior has %lld elements, label has %lld classes",
                        (long long)pk_count(prior), (long long)classes);
     return run(call, pk_f32(prior), epsilon, epsilon / (float)pk_max_i64(classes, 1));
 }

@@ -7,8 +7,7 @@ typedef struct lamb_settings {
     float epsilon, decay, whole1, whole2;  /* whole: 1/(1 - beta^t), 1 without correction */
 } lamb_settings;
 
-static lamb_settings read_settings(const pk_attr *attr, double t)
-{
+static lamb_settings read_settings(const pk_attr *attr, double t) {
     const int corrected = attr[4].i != 0;
     return (lamb_settings){
         .beta1 = (float)attr[0].f,
@@ -22,16 +21,14 @@ static lamb_settings read_settings(const pk_attr *attr, double t)
     };
 }
 
-static inline float direction(const lamb_settings k, float m, float v, float p)
-{
+static inline float direction(const lamb_settings k, float m, float v, float p) {
     return m * k.whole1 / (sqrtf(v * k.whole2) + k.epsilon) + k.decay * p;
 }
 
 /* First pass: moves the moments, adds |p|^2 and |r|^2.  r goes through a small buffer, so that the sum has
  * pk_square_sum's order. */
 static void lamb_norms(const void *settings, const pk_update *update, const float *p, const float *g,
-                       float *const *slots, int64_t n, double sums[2])
-{
+                       float *const *slots, int64_t n, double sums[2]) {
     const lamb_settings k = *(const lamb_settings *)settings;
     const pk_update u = *update;
     float r[1024];
@@ -47,16 +44,14 @@ static void lamb_norms(const void *settings, const pk_update *update, const floa
 }
 
 /* A parameter that is all zero (a new bias) has no norm to keep: it moves by the plain rate. */
-static float lamb_trust(const void *settings, const pk_update *update, double p2, double r2)
-{
+static float lamb_trust(const void *settings, const pk_update *update, double p2, double r2) {
     (void)settings, (void)update;
     return p2 == 0.0 || r2 == 0.0 ? 1.0f : (float)(sqrt(p2) / sqrt(r2));
 }
 
 /* Second pass: the moments are the new ones already.  p, m, v [n] */
 static void lamb_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
-                       float *const *slots, int64_t n)
-{
+                       float *const *slots, int64_t n) {
     (void)g;
     const lamb_settings k = *(const lamb_settings *)settings;
     const float rate = update->rate * update->trust;
@@ -67,14 +62,12 @@ static void lamb_piece(const void *settings, const pk_update *update, float *res
 static const pk_rule lamb = {.slots = 2, .counted = 1, .piece = lamb_piece, .norms = lamb_norms,
                              .trust = lamb_trust};
 
-static pk_status lamb_update(const pk_call *call)
-{
+static pk_status lamb_update(const pk_call *call) {
     const lamb_settings k = read_settings(call->attr + PK_FLAT_ATTRS, pk_update_number(call, &lamb, 0));
     return pk_update_flat(call, &lamb, &k);
 }
 
-static pk_status lamb_update_rows(const pk_call *call)
-{
+static pk_status lamb_update_rows(const pk_call *call) {
     const lamb_settings k = read_settings(call->attr + PK_ROWS_ATTRS, pk_update_number(call, &lamb, 1));
     return pk_update_rows(call, &lamb, &k, 1);
 }

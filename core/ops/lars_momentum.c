@@ -6,16 +6,14 @@ typedef struct lars_settings {
     float mu, coefficient, decay, epsilon;
 } lars_settings;
 
-static lars_settings read_settings(const pk_attr *attr)
-{
+static lars_settings read_settings(const pk_attr *attr) {
     return (lars_settings){.mu = (float)attr[0].f, .coefficient = (float)attr[1].f, .decay = (float)attr[2].f,
                            .epsilon = (float)attr[3].f};
 }
 
 /* Adds |p|^2 and |d|^2 of n elements.  d goes through a small buffer, so that the sum has pk_square_sum's order. */
 static void lars_norms(const void *settings, const pk_update *update, const float *p, const float *g,
-                       float *const *slots, int64_t n, double sums[2])
-{
+                       float *const *slots, int64_t n, double sums[2]) {
     (void)settings, (void)slots;
     const pk_update u = *update;
     float buffer[1024];
@@ -29,8 +27,7 @@ static void lars_norms(const void *settings, const pk_update *update, const floa
 }
 
 /* A parameter that is all zero (a new bias) or has no gradient takes the plain rate: its own one would be 0. */
-static float lars_rate(const void *settings, const pk_update *update, double p2, double d2)
-{
+static float lars_rate(const void *settings, const pk_update *update, double p2, double d2) {
     const lars_settings *k = settings;
     const double p = sqrt(p2), d = sqrt(d2);
     if (p == 0.0 || d == 0.0) return update->rate;
@@ -40,8 +37,7 @@ static float lars_rate(const void *settings, const pk_update *update, double p2,
 
 /* p, g, v [n] */
 static void lars_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
-                       float *const *slots, int64_t n)
-{
+                       float *const *slots, int64_t n) {
     const lars_settings k = *(const lars_settings *)settings;
     const pk_update u = *update;
     float *restrict v = slots[0];
@@ -50,14 +46,12 @@ static void lars_piece(const void *settings, const pk_update *update, float *res
 
 static const pk_rule lars = {.slots = 1, .piece = lars_piece, .norms = lars_norms, .trust = lars_rate};
 
-static pk_status lars_update(const pk_call *call)
-{
+static pk_status lars_update(const pk_call *call) {
     const lars_settings k = read_settings(call->attr + PK_FLAT_ATTRS);
     return pk_update_flat(call, &lars, &k);
 }
 
-static pk_status lars_update_rows(const pk_call *call)
-{
+static pk_status lars_update_rows(const pk_call *call) {
     const lars_settings k = read_settings(call->attr + PK_ROWS_ATTRS);
     return pk_update_rows(call, &lars, &k, 1);
 }

@@ -23,10 +23,10 @@ LOSS_TASK(slope_task, slope_at)
 
 /* x, label, loss: any equal shape */
 static pk_status forward(const pk_call *call) {
-    return loss_run(call, "log_loss", 2, log_task, (loss_each){.p = {(float)call->attr[0].f}});
+    return loss_run(call, 2, log_task, (loss_each){.p = {(float)call->attr[0].f}});
 }
 static pk_status backward_x(const pk_call *call) {
-    return loss_run(call, "log_loss", 3, slope_task, (loss_each){.p = {(float)call->attr[0].f}});
+    return loss_run(call, 3, slope_task, (loss_each){.p = {(float)call->attr[0].f}});
 }
 
 PK_OP(log_loss,

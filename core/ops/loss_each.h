@@ -30,12 +30,12 @@ typedef struct loss_each {
 #define LOSS_IN(k, input, i, c) pk_load_n((k)->in[input] + (i), c)
 
 /* Checks that the first `inputs` inputs have as many elements as output 0, then runs the task. */
-static inline pk_status loss_run(const pk_call *call, const char *op, int32_t inputs, pk_task task, loss_each k) {
+static inline pk_status loss_run(const pk_call *call, int32_t inputs, pk_task task, loss_each k) {
     const int64_t n = pk_count(&call->out[0]);
     for (int32_t j = 0; j < inputs; j++) {
         const int64_t has = pk_count(&call->in[j]);
         if (has != n)
-            return pk_fail(call, PK_BAD_SHAPE, -1, "[%s] input %d has %lld elements, the result has %lld", op, (int)j,
+            return pk_fail(call, PK_BAD_SHAPE, -1, "input %d has %lld elements, the result has %lld", (int)j,
                            (long long)has, (long long)n);
         k.in[j] = pk_f32(&call->in[j]);
     }

@@ -19,13 +19,13 @@ LOSS_TASK(slope_task, slope_at)
 
 /* label, left, right, loss: any equal shape */
 static pk_status forward(const pk_call *call) {
-    return loss_run(call, "margin_rank_loss", 3, margin_task, (loss_each){.p = {(float)call->attr[0].f}});
+    return loss_run(call, 3, margin_task, (loss_each){.p = {(float)call->attr[0].f}});
 }
 static pk_status backward_left(const pk_call *call) {
-    return loss_run(call, "margin_rank_loss", 4, slope_task, (loss_each){.p = {(float)call->attr[0].f, -1.0f}});
+    return loss_run(call, 4, slope_task, (loss_each){.p = {(float)call->attr[0].f, -1.0f}});
 }
 static pk_status backward_right(const pk_call *call) {
-    return loss_run(call, "margin_rank_loss", 4, slope_task, (loss_each){.p = {(float)call->attr[0].f, 1.0f}});
+    return loss_run(call, 4, slope_task, (loss_each){.p = {(float)call->attr[0].f, 1.0f}});
 }
 
 PK_OP(margin_rank_loss,

@@ -6,18 +6,19 @@
 
 #define UNIT 1099511627776.0   /* 2^40 */
 
-/* values [any], state [4], label (as many as values) or none; attribute ignore_index: rows with that label do not count */
+/* values [any], counted (as many as values; 0: leave it out) or none, state [4] */
 static pk_status forward(const pk_call *call) {
-    const pk_view *values = &call->in[0], *label = &call->in[2];
-    const int64_t n = pk_count(values), ignore = call->attr[0].i;
-    if (label->data != NULL && pk_count(label) != n)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[mean_metric] %lld values, %lld labels", (long long)n,
-                       (long long)pk_count(label));
+    const pk_view *values = &call->in[0], *counted = &call->in[1];
+    const int64_t n = pk_count(values);
+    if (counted->data != NULL && pk_count(counted) != n)
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld values, %lld marks", (long long)n,
+                       (long long)pk_count(counted));
     const float *v = pk_f32(values);
-    const int64_t *state = pk_i64(&call->in[1]), *labels = pk_i64(label);
+    const int64_t *state = pk_i64(&call->in[2]);
+    const int32_t *marks = pk_i32(counted);
     int64_t whole = state[0], part = state[1], count = state[2], bad = state[3];
     for (int64_t i = 0; i < n; i++) {
-        if (labels != NULL && labels[i] == ignore) continue;
+        if (marks != NULL && marks[i] == 0) continue;
         if (!(v[i] > -UNIT && v[i] < UNIT)) {
             bad++;
             continue;
@@ -36,4 +37,4 @@ static pk_status forward(const pk_call *call) {
 }
 
 PK_OP(mean_metric,
-      {"mean_metric.forward(values: f32, state: i64, label?: i64; ignore_index: int) -> (state_out: i64)", forward});
+      {"mean_metric.forward(values: f32, counted?: i32, state: i64) -> (state_out: i64)", forward});

@@ -6,15 +6,13 @@ typedef struct momentum_settings {
     int nesterov;
 } momentum_settings;
 
-static momentum_settings read_settings(const pk_attr *attr)
-{
+static momentum_settings read_settings(const pk_attr *attr) {
     return (momentum_settings){.mu = (float)attr[0].f, .nesterov = attr[1].i != 0};
 }
 
 /* p, g, v [n] */
 static void momentum_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
-                           float *const *slots, int64_t n)
-{
+                           float *const *slots, int64_t n) {
     const momentum_settings k = *(const momentum_settings *)settings;
     const pk_update u = *update;
     float *restrict v = slots[0];
@@ -26,15 +24,13 @@ static void momentum_piece(const void *settings, const pk_update *update, float 
 
 static const pk_rule momentum = {.slots = 1, .piece = momentum_piece};
 
-static pk_status momentum_update(const pk_call *call)
-{
+static pk_status momentum_update(const pk_call *call) {
     const momentum_settings k = read_settings(call->attr + PK_FLAT_ATTRS);
     return pk_update_flat(call, &momentum, &k);
 }
 
 /* The velocity of a row without a gradient decays, and the row moves on with it. */
-static pk_status momentum_update_rows(const pk_call *call)
-{
+static pk_status momentum_update_rows(const pk_call *call) {
     const momentum_settings k = read_settings(call->attr + PK_ROWS_ATTRS);
     return pk_update_rows(call, &momentum, &k, 1);
 }

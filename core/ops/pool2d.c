@@ -205,19 +205,19 @@ static void backward_task(void *context, int64_t begin, int64_t end, int32_t thr
     }
 }
 
-/* Attributes: average, kernel, stride, padding, ceil_mode, exclusive, adaptive.  x and y are views of the image and the
+/* Attributes: average, window, stride, padding, ceil_mode, exclusive, adaptive.  x and y are views of the image and the
  * result, or of their gradients; adaptive windows follow from the sizes alone. */
 static pk_status prepare(const pk_call *call, const pk_view *x, const pk_view *y, pool *k) {
     const int64_t *kernel = call->attr[1].list, *stride = call->attr[2].list, *pad = call->attr[3].list;
     if (x->ndim != 4 || y->ndim != 4 || x->dim[0] != y->dim[0] || x->dim[1] != y->dim[1])
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[pool2d] image and result need [n, channels, height, width]");
+        return pk_fail(call, PK_BAD_SHAPE, -1, "image and result need [n, channels, height, width]");
     if (kernel[0] != 2 || stride[0] != 2 || (pad[0] != 2 && pad[0] != 4))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[pool2d] kernel, stride, padding have %lld, %lld, %lld numbers",
+        return pk_fail(call, PK_BAD_SHAPE, -1, "kernel, stride, padding have %lld, %lld, %lld numbers",
                        (long long)kernel[0], (long long)stride[0], (long long)pad[0]);
     if (kernel[1] < 1 || kernel[2] < 1 || stride[1] < 1 || stride[2] < 1 || pad[1] < 0 || pad[2] < 0)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[pool2d] kernel and stride must be at least 1, padding 0");
+        return pk_fail(call, PK_BAD_SHAPE, -1, "kernel and stride must be at least 1, padding 0");
     if ((x->dim[3] + y->dim[3] + 32) * (int64_t)sizeof(float) > (int64_t)PK_SCRATCH_BYTES)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[pool2d] an image %lld wide is too wide", (long long)x->dim[3]);
+        return pk_fail(call, PK_BAD_SHAPE, -1, "an image %lld wide is too wide", (long long)x->dim[3]);
     *k = (pool){.height = x->dim[2], .width = x->dim[3], .out_h = y->dim[2], .out_w = y->dim[3],
                 .kernel_h = kernel[1], .kernel_w = kernel[2], .stride_h = stride[1], .stride_w = stride[2],
                 .pad_top = pad[1], .pad_left = pad[0] == 2 ? pad[2] : pad[3], .average = call->attr[0].i != 0,
@@ -261,7 +261,7 @@ static pk_status backward_average(const pk_call *call) {
     return run(call, &call->out[0], backward_task, &k);
 }
 
-#define POOL_ATTRS "average: bool, kernel: list, stride: list, padding: list, ceil_mode: bool, exclusive: bool, adaptive: bool"
+#define POOL_ATTRS "average: bool, window: list, stride: list, padding: list, ceil_mode: bool, exclusive: bool, adaptive: bool"
 PK_OP(pool2d,
       {"pool2d.forward(x: f32; " POOL_ATTRS ") -> (y: f32)", forward},
       {"pool2d.backward_max(x: f32, y: f32, dy: f32; " POOL_ATTRS ") -> (dx: f32)", backward_max},

@@ -9,14 +9,14 @@ static pk_status forward(const pk_call *call) {
     const pk_view *scores = &call->in[0], *label = &call->in[1];
     const int64_t rows = pk_count(label), width = scores->ndim == 0 ? 1 : pk_inner(scores, 1);
     if (pk_count(scores) != rows * width || width < 1 || width > 2)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[precision_recall] %lld labels, %lld scores in rows of %lld",
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld labels, %lld scores in rows of %lld",
                        (long long)rows, (long long)pk_count(scores), (long long)width);
     const float *s = pk_f32(scores) + width - 1;
     const int64_t *labels = pk_i64(label), *state = pk_i64(&call->in[2]);
     int64_t counts[4] = {state[0], state[1], state[2], state[3]};
     for (int64_t r = 0; r < rows; r++) {
         if (labels[r] != 0 && labels[r] != 1)
-            return pk_fail(call, PK_BAD_DATA, r, "[precision_recall] label %lld is not 0 or 1", (long long)labels[r]);
+            return pk_fail(call, PK_BAD_DATA, r, "label %lld is not 0 or 1", (long long)labels[r]);
         if (s[r * width] >= 0.5f) counts[labels[r] == 1 ? 0 : 1]++;
         if (labels[r] == 1) counts[s[r * width] > 0.5f ? 2 : 3]++;
     }

@@ -17,12 +17,12 @@ LOSS_TASK(rank_task, rank_at)
 LOSS_TASK(slope_task, slope_at)
 
 /* label, left, right, loss: any equal shape */
-static pk_status forward(const pk_call *call) { return loss_run(call, "rank_loss", 3, rank_task, (loss_each){0}); }
+static pk_status forward(const pk_call *call) { return loss_run(call, 3, rank_task, (loss_each){0}); }
 static pk_status backward_left(const pk_call *call) {
-    return loss_run(call, "rank_loss", 4, slope_task, (loss_each){.p = {1.0f}});
+    return loss_run(call, 4, slope_task, (loss_each){.p = {1.0f}});
 }
 static pk_status backward_right(const pk_call *call) {
-    return loss_run(call, "rank_loss", 4, slope_task, (loss_each){.p = {-1.0f}});
+    return loss_run(call, 4, slope_task, (loss_each){.p = {-1.0f}});
 }
 
 PK_OP(rank_loss,

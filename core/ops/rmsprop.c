@@ -6,16 +6,14 @@ typedef struct rmsprop_settings {
     float rho, rest, epsilon, mu;  /* rest: 1 - rho */
 } rmsprop_settings;
 
-static rmsprop_settings read_settings(const pk_attr *attr)
-{
+static rmsprop_settings read_settings(const pk_attr *attr) {
     return (rmsprop_settings){.rho = (float)attr[0].f, .rest = (float)(1.0 - attr[0].f),
                               .epsilon = (float)attr[1].f, .mu = (float)attr[2].f};
 }
 
 /* p, g, s, v [n] */
 static void plain_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
-                        float *const *slots, int64_t n)
-{
+                        float *const *slots, int64_t n) {
     const rmsprop_settings k = *(const rmsprop_settings *)settings;
     const pk_update u = *update;
     float *restrict s = slots[0], *restrict v = slots[1];
@@ -25,8 +23,7 @@ static void plain_piece(const void *settings, const pk_update *update, float *re
 
 /* p, g, s, v, a [n] */
 static void centered_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
-                           float *const *slots, int64_t n)
-{
+                           float *const *slots, int64_t n) {
     const rmsprop_settings k = *(const rmsprop_settings *)settings;
     const pk_update u = *update;
     float *restrict s = slots[0], *restrict v = slots[1], *restrict a = slots[2];
@@ -37,15 +34,13 @@ static void centered_piece(const void *settings, const pk_update *update, float 
 static const pk_rule plain = {.slots = 2, .piece = plain_piece};
 static const pk_rule centered = {.slots = 3, .piece = centered_piece};
 
-static pk_status flat(const pk_call *call, const pk_rule *rule)
-{
+static pk_status flat(const pk_call *call, const pk_rule *rule) {
     const rmsprop_settings k = read_settings(call->attr + PK_FLAT_ATTRS);
     return pk_update_flat(call, rule, &k);
 }
 
 /* The means of a row without a gradient decay, and its velocity moves it on. */
-static pk_status rows(const pk_call *call, const pk_rule *rule)
-{
+static pk_status rows(const pk_call *call, const pk_rule *rule) {
     const rmsprop_settings k = read_settings(call->attr + PK_ROWS_ATTRS);
     return pk_update_rows(call, rule, &k, 1);
 }

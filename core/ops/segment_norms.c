@@ -1,4 +1,6 @@
 /* segment_norms: the norm of each parameter's gradient in a flat range, 0 where it is not to be clipped. */
+#include <string.h>
+
 #include "updates.h"
 
 #define CHUNKS_PER_TASK 4
@@ -12,8 +14,7 @@ typedef struct norms {
     int64_t segments;
 } norms;
 
-static void norms_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch)
-{
+static void norms_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     (void)thread, (void)scratch;
     const norms *k = context;
     for (int64_t chunk = begin; chunk < end; chunk++) {
@@ -28,8 +29,7 @@ static void norms_task(void *context, int64_t begin, int64_t end, int32_t thread
 }
 
 /* The partial sums of segment s, in the order of its chunks. */
-static double segment_sum(const norms *k, int64_t s)
-{
+static double segment_sum(const norms *k, int64_t s) {
     const int64_t offset = k->bounds[2 * s], length = k->bounds[2 * s + 1];
     if (length == 0) return 0.0;
     double sum = 0.0;
@@ -39,8 +39,7 @@ static double segment_sum(const norms *k, int64_t s)
 }
 
 /* g [n], bounds [segments, 2], clips [segments] -> norm [segments], work [>= chunks of n + segments] */
-static pk_status forward(const pk_call *call)
-{
+static pk_status forward(const pk_call *call) {
     const pk_view *in = call->in;
     norms k = {.partial = call->out[1].data, .g = pk_f32(&in[0]), .n = pk_count(&in[0]),
                .bounds = pk_i64(&in[1]), .clips = pk_i32(&in[2]), .segments = in[1].dim[0]};
@@ -48,11 +47,12 @@ static pk_status forward(const pk_call *call)
     pk_status status = pk_check_segments(call, &in[1], k.n);
     if (status != PK_OK) return status;
     if (pk_count(&in[2]) != k.segments || pk_count(&call->out[0]) != k.segments)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[segment_norms] %lld segments, clips has %lld elements, norm %lld",
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld segments, clips has %lld elements, norm %lld",
                        (long long)k.segments, (long long)pk_count(&in[2]), (long long)pk_count(&call->out[0]));
     if (pk_count(&call->out[1]) < chunks + k.segments)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[segment_norms] work has %lld elements, expected %lld",
+        return pk_fail(call, PK_BAD_SHAPE, -1, "work has %lld elements, expected %lld",
                        (long long)pk_count(&call->out[1]), (long long)(chunks + k.segments));
+    memset(k.partial, 0, (size_t)pk_count(&call->out[1]) * sizeof(double));
     pk_parallel(call, chunks, CHUNKS_PER_TASK, norms_task, &k);
     float *norm = pk_f32(&call->out[0]);
     for (int64_t s = 0; s < k.segments; s++) {

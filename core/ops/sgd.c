@@ -3,8 +3,7 @@
 
 /* p, g [n] */
 static void sgd_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
-                      float *const *slots, int64_t n)
-{
+                      float *const *slots, int64_t n) {
     (void)settings, (void)slots;
     const pk_update u = *update;
     PK_UPDATE_EACH(u, p, g, n, i, d, p[i] -= u.rate * d;);

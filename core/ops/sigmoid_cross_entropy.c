@@ -35,10 +35,10 @@ static loss_each numbers(const pk_call *call, const pk_view *count) {
 
 /* x, label, loss: any equal shape */
 static pk_status forward(const pk_call *call) {
-    return loss_run(call, "sigmoid_cross_entropy", 2, loss_task, numbers(call, &call->in[2]));
+    return loss_run(call, 2, loss_task, numbers(call, &call->in[2]));
 }
 static pk_status backward_x(const pk_call *call) {
-    return loss_run(call, "sigmoid_cross_entropy", 3, slope_task, numbers(call, &call->in[3]));
+    return loss_run(call, 3, slope_task, numbers(call, &call->in[3]));
 }
 
 PK_OP(sigmoid_cross_entropy,

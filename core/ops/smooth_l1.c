@@ -45,7 +45,7 @@ static pk_status run(const pk_call *call, pk_task task, const pk_view *dloss, fl
     const pk_view *x = &call->in[0], *label = &call->in[1];
     const float sigma = (float)call->attr[0].f;
     if (pk_count(x) != pk_count(label))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[smooth_l1] x has %lld elements, label %lld", (long long)pk_count(x),
+        return pk_fail(call, PK_BAD_SHAPE, -1, "x has %lld elements, label %lld", (long long)pk_count(x),
                        (long long)pk_count(label));
     const int64_t rows = x->dim[0], size = pk_inner(x, 1);
     task_data k = {pk_f32(&call->out[0]), pk_f32(x), pk_f32(label), dloss == NULL ? NULL : pk_f32(dloss), size,

@@ -89,7 +89,7 @@ static void backward_task(void *context, int64_t begin, int64_t end, int32_t thr
 
 static pk_status run(const pk_call *call, pk_task task, const pk_view *b) {
     task_data k = {pk_f32(&call->out[0]), pk_f32(&call->in[0]), b == NULL ? NULL : pk_f32(b), {0}, pk_adds(call, 0)};
-    const pk_status status = rows_of(call, "softmax", &call->in[0], call->attr[0].i, &k.shape);
+    const pk_status status = rows_of(call, &call->in[0], call->attr[0].i, &k.shape);
     if (status != PK_OK) return status;
     pk_parallel(call, rows_places(k.shape), rows_grain(k.shape), task, &k);
     return PK_OK;

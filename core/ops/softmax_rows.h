@@ -16,10 +16,10 @@ typedef struct rows_place {
     int64_t first, stride, lanes;
 } rows_place;
 
-static inline pk_status rows_of(const pk_call *call, const char *op, const pk_view *x, int64_t axis, rows_shape *s) {
+static inline pk_status rows_of(const pk_call *call, const pk_view *x, int64_t axis, rows_shape *s) {
     if (axis < 0) axis += x->ndim;
     if (axis < 0 || axis >= x->ndim)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[%s] no axis %lld in %d dimensions", op, (long long)axis, (int)x->ndim);
+        return pk_fail(call, PK_BAD_SHAPE, -1, "no axis %lld in %d dimensions", (long long)axis, (int)x->ndim);
     *s = (rows_shape){1, x->dim[axis], pk_inner(x, (int32_t)axis + 1)};
     for (int32_t i = 0; i < axis; i++) s->outer *= x->dim[i];
     return PK_OK;
@@ -45,6 +45,24 @@ PK_INLINE float row_exp_sum(const float *x, int64_t classes, float most) {
     PK_FOR16(i, c, classes) {
         const pk_vec e = pk_exp(pk_sub(pk_load_n(x + i, c), m));
         s = pk_add(s, c == 16 ? e : pk_select(pk_first_lanes(c), e, pk_zero()));
+    }
+    return pk_sum16(s);
+}
+
+/* The same without class `skip` (none where it is negative). */
+PK_INLINE float row_exp_rest(const float *x, int64_t classes, float most, int64_t skip) {
+    const pk_vec m = pk_set1(most);
+    pk_vec s = pk_zero();
+    PK_FOR16(i, c, classes) {
+        pk_vec e = pk_exp(pk_sub(pk_load_n(x + i, c), m));
+        if (c < 16) e = pk_select(pk_first_lanes(c), e, pk_zero());
+        if (skip >= i && skip < i + c) {
+            float lanes[16];
+            pk_store(lanes, e);
+            lanes[skip - i] = 0.0f;
+            e = pk_load(lanes);
+        }
+        s = pk_add(s, e);
     }
     return pk_sum16(s);
 }

@@ -20,29 +20,36 @@ typedef struct task_data {
 static float worth(const task_data *k, int64_t label) { return k->weight == NULL ? 1.0f : k->weight[label]; }
 static void put(float *out, float v, int add) { *out = add ? *out + v : v; }
 
-/* Cost of one distribution.  x and t point at its first class, classes `stride` apart. */
-static float cost(const task_data *k, const float *x, int64_t place, float m, float l) {
-    const int64_t label = k->label[place];
-    return label == k->ignore ? 0.0f : worth(k, label) * (l - (x[label * k->shape.inner] - m));
+/* e^z - 1 for z <= 0: the difference would lose the digits of a small z. */
+static float exp_minus_1(float z) {
+    if (z < -0.125f) return pk_exp1(z) - 1.0f;
+    return z * (1.0f + z * (0.5f + z * (1.0f / 6 + z * (1.0f / 24 + z * (1.0f / 120)))));
 }
 
-static void forward_row(const task_data *k, int64_t row) {
+/* A label that is the largest score has the loss log(1 + the others' sum): it keeps its digits however small it is. */
+static void forward_hard_row(const task_data *k, int64_t row) {
+    const int64_t classes = k->shape.classes, label = k->label[row];
+    const float *x = k->x + row * classes;
+    const int counts = label != k->ignore;
+    const float m = pk_row_max(x, classes), gap = counts ? x[label] - m : 0.0f;
+    const float rest = row_exp_rest(x, classes, m, counts ? label : -1);
+    const float l = !counts ? pk_log1(rest) : gap == 0.0f ? pk_log1p1(rest) : pk_log1(rest + pk_exp1(gap));
+    put(k->out + row, counts ? worth(k, label) * (l - gap) : 0.0f, k->add);
+    put(k->stats_out + 2 * row, m, k->add_stats);
+    put(k->stats_out + 2 * row + 1, l, k->add_stats);
+}
+
+static void forward_soft_row(const task_data *k, int64_t row) {
     const int64_t classes = k->shape.classes;
     const float *x = k->x + row * classes;
     const float m = pk_row_max(x, classes), l = pk_log1(row_exp_sum(x, classes, m));
-    float loss;
-    if (k->soft == NULL) {
-        loss = cost(k, x, row, m, l);
-    } else {
-        const pk_vec vm = pk_set1(m), vl = pk_set1(l);
-        pk_vec s = pk_zero();
-        PK_FOR16(i, c, classes) {
-            const pk_vec t = pk_load_n(k->soft + row * classes + i, c);
-            s = pk_fma(t, pk_sub(vl, pk_sub(pk_load_n(x + i, c), vm)), s);
-        }
-        loss = pk_sum16(s);
+    const pk_vec vm = pk_set1(m), vl = pk_set1(l);
+    pk_vec s = pk_zero();
+    PK_FOR16(i, c, classes) {
+        const pk_vec t = pk_load_n(k->soft + row * classes + i, c);
+        s = pk_fma(t, pk_sub(vl, pk_sub(pk_load_n(x + i, c), vm)), s);
     }
-    put(k->out + row, loss, k->add);
+    put(k->out + row, pk_sum16(s), k->add);
     put(k->stats_out + 2 * row, m, k->add_stats);
     put(k->stats_out + 2 * row + 1, l, k->add_stats);
 }
@@ -61,7 +68,10 @@ static void forward_columns(const task_data *k, rows_place at) {
                        pk_sub(l, pk_sub(pk_load_n(x + c, at.lanes), m)), s);
     pk_store(ms, m), pk_store(ls, l), pk_store(loss, s);
     for (int64_t j = 0; j < at.lanes; j++) {
-        if (k->soft == NULL) loss[j] = cost(k, x + j, place + j, ms[j], ls[j]);
+        if (k->soft == NULL) {
+            const int64_t label = k->label[place + j];
+            loss[j] = label == k->ignore ? 0.0f : worth(k, label) * (ls[j] - (x[label * inner + j] - ms[j]));
+        }
         put(k->out + place + j, loss[j], k->add);
         put(k->stats_out + 2 * (place + j), ms[j], k->add_stats);
         put(k->stats_out + 2 * (place + j) + 1, ls[j], k->add_stats);
@@ -72,8 +82,10 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
     (void)thread, (void)scratch;
     const task_data *k = context;
     for (int64_t i = begin; i < end; i++) {
-        if (k->shape.inner == 1)
-            forward_row(k, i);
+        if (k->shape.inner == 1 && k->soft == NULL)
+            forward_hard_row(k, i);
+        else if (k->shape.inner == 1)
+            forward_soft_row(k, i);
         else
             forward_columns(k, rows_at(k->shape, i));
     }
@@ -99,7 +111,7 @@ static void backward_row(const task_data *k, int64_t row) {
         else if (label >= i && label < i + c) {
             float lanes[16];
             pk_store(lanes, v);
-            lanes[label - i] -= 1.0f;
+            lanes[label - i] = exp_minus_1(x[label] - k->stats[2 * row] - k->stats[2 * row + 1]);
             v = pk_load(lanes);
         }
         pk_put(dx + i, pk_mul(v, vd), c, k->add);
@@ -152,15 +164,15 @@ static void backward_task(void *context, int64_t begin, int64_t end, int32_t thr
 static pk_status prepare(const pk_call *call, task_data *k) {
     const pk_view *x = &call->in[0], *label = &call->in[1], *weight = &call->in[2];
     const int soft = call->attr[0].i != 0;
-    const pk_status status = rows_of(call, "softmax_with_cross_entropy", x, call->attr[1].i, &k->shape);
+    const pk_status status = rows_of(call, x, call->attr[1].i, &k->shape);
     if (status != PK_OK) return status;
     const int64_t places = k->shape.outer * k->shape.inner, wanted = soft ? pk_count(x) : places;
     if (pk_count(label) != wanted || label->dtype != (soft ? PK_F32 : PK_I64))
         return pk_fail(call, PK_BAD_SHAPE, -1,
-                       "[softmax_with_cross_entropy] label has %lld elements of type %d, %lld %s are needed",
+                       "label has %lld elements of type %d, %lld %s are needed",
                        (long long)pk_count(label), (int)label->dtype, (long long)wanted, soft ? "f32" : "i64");
     if (weight->data != NULL && (soft || pk_count(weight) != k->shape.classes))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[softmax_with_cross_entropy] weight has %lld elements, x has %lld classes%s",
+        return pk_fail(call, PK_BAD_SHAPE, -1, "weight has %lld elements, x has %lld classes%s",
                        (long long)pk_count(weight), (long long)k->shape.classes, soft ? " and soft labels" : "");
     k->x = pk_f32(x);
     k->weight = weight->data == NULL ? NULL : pk_f32(weight);
@@ -170,7 +182,7 @@ static pk_status prepare(const pk_call *call, task_data *k) {
     for (int64_t i = 0; !soft && i < places; i++)
         if (k->label[i] != k->ignore && (k->label[i] < 0 || k->label[i] >= k->shape.classes))
             return pk_fail(call, PK_BAD_DATA, i / k->shape.inner,
-                           "[softmax_with_cross_entropy] label %lld is not one of %lld classes", (long long)k->label[i],
+                           "label %lld is not one of %lld classes", (long long)k->label[i],
                            (long long)k->shape.classes);
     return PK_OK;
 }

@@ -17,13 +17,13 @@ LOSS_TASK(slope_task, slope_at)
 
 /* x, label, loss: any equal shape */
 static pk_status forward(const pk_call *call) {
-    return loss_run(call, "square_error_cost", 2, square_task, (loss_each){0});
+    return loss_run(call, 2, square_task, (loss_each){0});
 }
 static pk_status backward_x(const pk_call *call) {
-    return loss_run(call, "square_error_cost", 3, slope_task, (loss_each){.p = {2.0f}});
+    return loss_run(call, 3, slope_task, (loss_each){.p = {2.0f}});
 }
 static pk_status backward_label(const pk_call *call) {
-    return loss_run(call, "square_error_cost", 3, slope_task, (loss_each){.p = {-2.0f}});
+    return loss_run(call, 3, slope_task, (loss_each){.p = {-2.0f}});
 }
 
 PK_OP(square_error_cost,

@@ -2,10 +2,9 @@
 #include "pk_kernel.h"
 
 /* count [1] -> count_out [1], the same memory */
-static pk_status forward(const pk_call *call)
-{
+static pk_status forward(const pk_call *call) {
     if (pk_count(&call->in[0]) != 1 || pk_count(&call->out[0]) != 1)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[update_count] count has %lld elements, expected 1",
+        return pk_fail(call, PK_BAD_SHAPE, -1, "count has %lld elements, expected 1",
                        (long long)pk_count(&call->in[0]));
     *pk_i64(&call->out[0]) = *pk_i64(&call->in[0]) + 1;
     return PK_OK;

@@ -23,7 +23,8 @@
 typedef struct pk_signature {
     int32_t inputs, outputs, attrs;
     uint8_t in_type[PK_MAX_PORTS], out_type[PK_MAX_PORTS], attr_kind[PK_MAX_PORTS];
-    uint64_t optional;                 /* bit i: input i may be absent */
+    uint64_t optional, optional_out;   /* bit i: input or output i may be absent */
+    uint64_t work;                     /* bit i: output i is scratch */
     int32_t many_inputs, many_outputs; /* the last port takes one or more */
 } pk_signature;
 int pk_signature_parse(const char *text, pk_signature *signature);
@@ -44,6 +45,7 @@ typedef struct pk_node_info {
     int32_t random_base;        /* pk_base_kind */
     int32_t random_axis;
     int64_t random_rows;        /* rows of the output for each row of the base */
+    uint64_t work;              /* bit i: output i is scratch */
 } pk_node_info;
 
 typedef struct pk_axis_info {
@@ -149,9 +151,11 @@ typedef struct pk_binding {
 } pk_binding;
 #define PK_BINDINGS 2           /* an epoch's common batch and its short last one */
 
-typedef struct pk_lifetime {    /* poison mode: a slot tensor that is dead after a node of its entry */
-    int32_t node, tensor;
-} pk_lifetime;
+/* Poison mode: slot tensors by the node of their entry after which nobody needs them. */
+typedef struct pk_deaths {
+    int32_t *tensor;            /* in the order of nodes */
+    int32_t *first;             /* by node, and one more: where its part of `tensor` begins */
+} pk_deaths;
 
 struct pk_session {
     const pk_plan *plan;
@@ -175,8 +179,8 @@ struct pk_session {
     int64_t clock;
     int64_t *repeats;           /* by node: repetitions of a loop in the last step */
     pk_profile_row *profile;
-    int32_t loop_axis;          /* of the loop that runs: axis or -1 */
-    int64_t loop_step;
+    pk_deaths *deaths;          /* by entry; NULL without poison */
+    int64_t loop_step;          /* of the loop that runs */
     atomic_int stop;
 };
 #define PK_FLAG_PROFILE 2
@@ -193,8 +197,12 @@ void pk_views_step(const pk_session *session, const pk_entry_info *entry, pk_bin
 /* exec.c: the nodes of an entry. */
 pk_status pk_exec(pk_session *session, const pk_step *step, pk_binding *binding, int *updated, pk_error *error);
 /* poison.c: the checks of debug level 4. */
+int pk_poison_create(pk_session *session);
+void pk_poison_free(pk_session *session);
+/* All slots; then after each node its outputs are looked at, and after each top-level node the dead are filled again. */
 pk_status pk_poison_start(pk_session *session, pk_error *error);
-pk_status pk_poison_node(pk_session *session, int32_t entry, int32_t node, const pk_call *call, pk_error *error);
+pk_status pk_poison_check(const pk_session *session, int32_t node, const pk_call *call, pk_error *error);
+pk_status pk_poison_dead(pk_session *session, int32_t entry, int32_t node, pk_error *error);
 double pk_value(const void *data, int32_t dtype);
 
 /* ---- status.c ---- */

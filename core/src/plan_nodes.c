@@ -86,6 +86,7 @@ static pk_status check_refs(const pk_plan *plan, int32_t i, const pk_signature *
     }
     for (int32_t k = 0; k < outs; k++) {
         const int32_t port = k < s->outputs ? k : s->outputs - 1;
+        if (ref[ins + k] == -1 && (s->optional_out >> port) & 1u && !((node->accumulate >> (k & 31)) & 1u)) continue;
         pk_status status = check_port(plan, i, ref[ins + k], s->out_type[port], "output", k, error);
         if (status == PK_OK) status = check_written(plan, i, ref[ins + k], error);
         if (status != PK_OK) return status;
@@ -97,7 +98,8 @@ static pk_status check_refs(const pk_plan *plan, int32_t i, const pk_signature *
 static void find_random_base(const pk_plan *plan, int32_t i) {
     pk_node_info *info = &plan->node_info[i];
     const pk_plan_node *node = &plan->nodes[i];
-    const pk_plan_tensor *t = node->outputs ? &plan->tensors[plan->refs[node->refs + node->inputs]] : NULL;
+    const int32_t first = node->outputs ? plan->refs[node->refs + node->inputs] : -1;
+    const pk_plan_tensor *t = first >= 0 ? &plan->tensors[first] : NULL;
     info->random_base = PK_BASE_NONE;
     if (!t || t->ndim < 1 || t->dim[0].symbol < 0) return;
     const pk_plan_symbol *s = &plan->symbols[t->dim[0].symbol];
@@ -122,6 +124,7 @@ static pk_status check_kernel(pk_plan *plan, int32_t i, pk_error *error) {
     if (!pk_signature_parse(row->signature, &signature))
         return pk_error_at(error, PK_NO_KERNEL, i, -1, "not a kernel signature: %.200s", row->signature);
     plan->node_info[i].fn = row->fn;
+    plan->node_info[i].work = signature.work;
     pk_status status = check_attrs(plan, i, &signature, error);
     if (status == PK_OK) status = check_refs(plan, i, &signature, error);
     if (status == PK_OK) find_random_base(plan, i);

@@ -95,6 +95,7 @@ pk_status pk_plan_read(pk_plan *plan, uint64_t bytes, pk_error *error) {
     plan->inputs = place[PK_SEC_INPUTS];
     plan->arguments = place[PK_SEC_ARGUMENTS];
     plan->constants = place[PK_SEC_CONSTANTS];
+    plan->device_constants = plan->constants;
     plan->origins = place[PK_SEC_ORIGINS];
     return check_texts(plan, error);
 }

@@ -30,7 +30,7 @@ static int find(const char *const *names, int32_t count, const char *text, size_
     return -1;
 }
 
-static const char *ports(const char *p, int32_t *count, uint8_t *types, uint64_t *optional, int32_t *many) {
+static const char *ports(const char *p, int32_t *count, uint8_t *types, uint64_t *optional, uint64_t *work, int32_t *many) {
     char mark;
     const char *type;
     size_t length;
@@ -38,10 +38,12 @@ static const char *ports(const char *p, int32_t *count, uint8_t *types, uint64_t
     *many = 0;
     if (strchr(";)", *skip(p))) return skip(p);
     for (;;) {
+        const uint64_t bit = (uint64_t)1 << *count;
+        if (strncmp(skip(p), "work", 4) == 0) *work |= bit;
         if (*count >= PK_MAX_PORTS || *many || !(p = port(p, &mark, &type, &length))) return NULL;
         int dtype = length == 3 && memcmp(type, "any", 3) == 0 ? PK_ANY : find(pk_dtype_names, 10, type, length);
         if (dtype < 0) return NULL;
-        if (mark == '?') *optional |= (uint64_t)1 << *count;
+        if (mark == '?') *optional |= bit;
         *many = mark == '*';
         types[(*count)++] = (uint8_t)dtype;
         if (*p != ',') return p;
@@ -66,15 +68,15 @@ static const char *attributes(const char *p, pk_signature *s) {
 }
 
 int pk_signature_parse(const char *text, pk_signature *s) {
-    uint64_t none = 0;
     memset(s, 0, sizeof *s);
     const char *p = strchr(text, '(');
     if (!p || p == text || !memchr(text, '.', (size_t)(p - text))) return 0;
-    p = ports(p + 1, &s->inputs, s->in_type, &s->optional, &s->many_inputs);
+    p = ports(p + 1, &s->inputs, s->in_type, &s->optional, &s->work, &s->many_inputs);
+    s->work = 0; /* only outputs are scratch */
     if (p && *p == ';') p = attributes(p + 1, s);
     if (!p || *p != ')') return 0;
     p = skip(p + 1);
     if (strncmp(p, "->", 2) != 0 || *(p = skip(p + 2)) != '(') return 0;
-    p = ports(p + 1, &s->outputs, s->out_type, &none, &s->many_outputs);
-    return p && *p == ')' && p[1] == 0 && none == 0;
+    p = ports(p + 1, &s->outputs, s->out_type, &s->optional_out, &s->work, &s->many_outputs);
+    return p && *p == ')' && p[1] == 0;
 }

@@ -2,7 +2,7 @@
 
 `COMMANDS` is the one list. A command's module is imported only when that command is called, and
 holds either `command`, a function with Typer annotations, or `app`, a `typer.Typer` for a command
-with subcommands. Commands import what is slow (pydantic, rich, numpy, yaml) inside functions.
+with subcommands. Commands import what is slow (the schema, rich, numpy, yaml) inside functions.
 `-h`, `--version` and `--debug` exist on every level; they are added here.
 """
 

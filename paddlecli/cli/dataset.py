@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -147,12 +146,11 @@ def head_command(
 
     dataset = open_dataset(name)
     if output is None:
-        found = samples.rows(dataset, split, count)
         if as_json:
+            found = samples.rows(dataset, split, count)
             _print_json({"name": name, "split": split, "rows": found})
         else:
-            for row in found:
-                typer.echo(json.dumps(row))
+            typer.echo("\n".join(samples.lines(dataset, split, count)))
         return
     written = [str(path) for path in samples.write(dataset, split, count, output)]
     if as_json:
@@ -185,7 +183,9 @@ def import_command(
 
 
 def _print_json(found: dict[str, Any]) -> None:
-    typer.echo(json.dumps({"schema": 1, **found}, sort_keys=True))
+    from paddlecli.cli.output import print_json
+
+    print_json({"schema": 1, **found})
 
 
 def _size(count: int) -> str:
@@ -228,7 +228,9 @@ class _Lines:
 
     def say(self, text: str) -> None:
         """See `Progress`."""
-        typer.echo(text, err=True)
+        from paddlecli.cli.output import tell
+
+        tell(text)
 
 
 class _Live:
@@ -237,10 +239,15 @@ class _Live:
     def __init__(self, bars: Any) -> None:
         self.bars = bars
         self.task: Any = None
+        self.tasks: dict[str, Any] = {}
 
     def start(self, name: str, total: int, source: str) -> None:
         """See `Progress`."""
-        self.task = self.bars.add_task(name, total=total)
+        if name in self.tasks:  # another attempt at the same file
+            self.bars.reset(self.tasks[name], total=total)
+        else:
+            self.tasks[name] = self.bars.add_task(name, total=total)
+        self.task = self.tasks[name]
 
     def advance(self, count: int) -> None:
         """See `Progress`."""

@@ -99,7 +99,9 @@ def _print_json(known: PaddleCliError | None, error: BaseException) -> None:
         found = known.as_dict()
     else:
         message = f"{type(error).__name__}: {error}"
-        found = {"error": {"code": BUG, "kind": "bug", "message": message, "hint": None, "where": []}}
+        found = {
+            "error": {"code": BUG, "kind": "bug", "message": message, "hint": None, "where": []}
+        }
     print(json.dumps(found, sort_keys=True, allow_nan=False), file=sys.stderr)
 
 

@@ -23,14 +23,17 @@ app = typer.Typer(
 )
 
 Name = Annotated[
-    str, typer.Argument(metavar="RECIPE", help="A shipped recipe's name, ./FILE.yaml, or - (stdin).")
+    str,
+    typer.Argument(metavar="RECIPE", help="A shipped recipe's name, ./FILE.yaml, or - (stdin)."),
 ]
 Names = Annotated[
     list[str], typer.Argument(metavar="RECIPE...", help="Names, ./FILE.yaml, or - (stdin).")
 ]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("-o", "--override", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+    typer.Option(
+        "-o", "--override", metavar="KEY=VALUE", help="Change a setting; may be repeated."
+    ),
 ]
 Code = Annotated[
     list[str] | None,
@@ -40,7 +43,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def list_recipes() -> list[dict[str, str]]:
-    """Name and description of every shipped recipe. Loads neither numpy nor pydantic."""
+    """Name and description of every shipped recipe. Loads neither the schema nor numpy."""
     return [{"name": n, "description": _description(n)} for n in assets.recipe_names()]
 
 
@@ -97,7 +100,8 @@ def check_all(
             faults.extend(error.faults)
             wrong.append(name)
     if faults:
-        raise ConfigError.of(faults, ", ".join(wrong))
+        # recipes share fragments: a fault in one of those is told once
+        raise ConfigError.of(list(dict.fromkeys(faults)), ", ".join(wrong))
     return list(names)
 
 

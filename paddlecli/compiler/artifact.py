@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from paddlecli.ops.spec import Spec
 
@@ -65,6 +66,8 @@ class Artifact:
         slots: optimizer slots, ``<parameter>@<optimizer>.<slot>``.
         slot_start: first value of each slot.
         metric_states: int64 accumulators by name; zeroed before an evaluation.
+        roles: what entries are for: ``train`` (list), ``evaluate``, ``predict``, and with accumulation ``accumulate`` (entries of the
+            first and of further parts) and ``apply``.
         notes: what the user should know before step 1 (cost of rules that move untouched rows, ...).
     """
 
@@ -77,4 +80,5 @@ class Artifact:
     slots: Mapping[str, Placement]
     slot_start: Mapping[str, float]
     metric_states: Mapping[str, Placement]
+    roles: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from paddlecli.compiler.artifact import Argument, Artifact, EntryInfo, Placement
@@ -10,6 +11,7 @@ from paddlecli.compiler.memory import MemoryPlan, slot_count
 from paddlecli.compiler.plan import PlanWriter
 from paddlecli.compiler.storage import key_of
 from paddlecli.graph.ir import Entry, Graph, Item, Loop, Node, Tensor, flat
+from paddlecli.ops.spec import Axis
 
 ORDERED = ("order", "starts", "map", "map_reversed")
 
@@ -41,6 +43,7 @@ def emit(stages: Any, seed: int) -> Artifact:
         slots={n: p for n, p in placed.items() if "@" in n and not n.startswith("flat:")},
         slot_start=dict(stages.storage.slot_start),
         metric_states={m.state.name: placed[m.state.name] for e in graph.entries.values() for m in e.metrics.values()},
+        roles=dict(graph.roles),
         notes=tuple(stages.notes),
     )
 
@@ -57,10 +60,11 @@ class _Writer:
 
     def axes(self) -> None:
         """Declares every ragged axis; those that a scan or an ordered part uses get their step order."""
-        ordered = set()
+        ordered: set[Axis] = set()
         for entry in self.graph.entries.values():
             ordered |= {i.axis for i in entry.items if isinstance(i, Loop) and i.axis is not None}
-            ordered |= {t.source for n in flat(entry.items) for t in n.inputs if t.role == "axis" and t.part in ORDERED}
+            parts = [t for n in flat(entry.items) for t in n.inputs if t.part in ORDERED]
+            ordered |= {t.source for t in parts if t.source is not None}
         for t in self.graph.inputs.values():
             axis = t.spec.axis
             while axis is not None:
@@ -75,7 +79,7 @@ class _Writer:
         """Tensor index of an input."""
         return self._once("input", name, lambda: self.w.input(name, self.graph.inputs[name].spec))
 
-    def _once(self, kind: str, name: str, make: Any) -> int:
+    def _once(self, kind: str, name: str, make: Callable[[], int]) -> int:
         if (kind, name) not in self.shared:
             self.shared[kind, name] = make()
         return self.shared[kind, name]
@@ -168,9 +172,16 @@ class _Writer:
             position += len(value) if isinstance(value, list) else 1
         self.w.node(
             node.kernel, indices(node.args, node.kernel.inputs), indices(node.results, node.kernel.outputs), node.attrs,
-            accumulate=flags, guard=-1 if node.guard is None else self.index(node.guard), stream=node.stream,
+            accumulate=flags, guard=-1 if node.guard is None else self.index(node.guard), stream=stream_key(node.stream),
             origin=node.origin, updates=node.kernel.updates,
         )  # fmt: skip
+
+
+def stream_key(stream: str) -> int:
+    """Key of a random stream, from the layer's path alone: 64 bits, not 0; 0 for a node that draws nothing."""
+    if not stream:
+        return 0
+    return int.from_bytes(hashlib.blake2b(stream.encode(), digest_size=8).digest(), "little") | 1
 
 
 def _axes(node: Node) -> list[Any]:

@@ -1,14 +1,179 @@
-"""Fusion: neighbouring nodes that one kernel computes, each pair with the condition that must hold.
+"""Fusion: neighbouring nodes that one kernel computes.
 
-A fused op carries its decomposition as its executable meaning, so the pass is judged by comparing the two. What could not be
-fused is noted with the condition that failed (``plan --stage fused`` prints it).
+A fused op carries its decomposition as its executable meaning; a test compares both. Each pattern names the conditions under which it
+holds; what was next to each other but could not be fused is noted with the condition that failed
+(``plan --stage fused`` prints it).
+
+======================================  =============================
+product, bias, relu | tanh | sigmoid    ``fc.forward``
+convolution, bias, the same             ``conv2d.forward``
+batch norm, relu                        ``batch_norm`` with ``relu``
+weight and bias gradient of one product ``fc.backward_wb``
+======================================  =============================
 """
 
 from __future__ import annotations
 
-from paddlecli.graph.ir import Entry
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from paddlecli import ops
+from paddlecli.graph.ir import Entry, Item, Loop, Node, Tensor, flat, storage_of
+from paddlecli.ops.base import Attr
+
+ACTIVATIONS = ("none", "relu", "tanh", "sigmoid")
+"""What a product's or convolution's attribute ``activation`` counts: those whose gradient needs only the result."""
+
+
+@dataclass
+class _Readers:
+    """Who reads and writes each tensor's bytes, over the whole entry."""
+
+    readers: dict[int, list[Node]]
+    writers: dict[int, list[Node]]
+    roots: set[int]
+
+    @classmethod
+    def of(cls, entry: Entry) -> _Readers:
+        readers: dict[int, list[Node]] = defaultdict(list)
+        writers: dict[int, list[Node]] = defaultdict(list)
+        for node in flat(entry.items):
+            for t in node.inputs:
+                for s in storage_of(t):
+                    readers[id(s)].append(node)
+            for t in node.outputs:
+                for s in storage_of(t):
+                    writers[id(s)].append(node)
+        return cls(readers, writers, {id(s) for t in entry.roots for s in storage_of(t)})
+
+    def only(self, tensor: Tensor) -> Node | None:
+        """The only reader of a tensor that nothing else needs, None when there are others."""
+        if tensor.persistent or any(id(s) in self.roots for s in storage_of(tensor)):
+            return None
+        base = storage_of(tensor)[0]
+        found = self.readers.get(id(base), [])
+        return found[0] if len(found) == 1 and len(self.writers.get(id(base), [])) == 1 else None
 
 
 def fuse(entry: Entry, notes: list[str]) -> Entry:
-    """The entry with fused nodes."""
-    return entry
+    """The entry with fused nodes. ``notes`` gets a line for each near miss."""
+    view = _Readers.of(entry)
+    items: list[Item] = []
+    nodes: list[Node] = []
+    for item in entry.items:
+        if isinstance(item, Loop):
+            items += [*_fuse(nodes, view, notes), replace(item, body=_fuse(item.body, view, notes))]
+            nodes = []
+        else:
+            nodes.append(item)
+    return Entry(**{**vars(entry), "items": [*items, *_fuse(nodes, view, notes)]})
+
+
+def _fuse(nodes: Sequence[Node], view: _Readers, notes: list[str]) -> list[Node]:
+    """One stretch of nodes without loops between them."""
+    here = {id(n) for n in nodes}
+    done: dict[int, Node] = {}
+    gone: set[int] = set()
+    for node in nodes:
+        if id(node) in gone or id(node) in done:
+            continue
+        chain = _product_chain(node, view, here, notes) or _norm_chain(node, view, here)
+        if chain is not None:
+            merged, parts = chain
+            done[id(parts[-1])] = merged
+            gone.update(id(p) for p in parts[:-1])
+    result = [done.get(id(n), n) for n in nodes if id(n) not in gone]
+    return _weight_and_bias(result)
+
+
+# -- forward chains ---------------------------------------------------------------------------------------------------
+def _next(node: Node, view: _Readers, here: set[int]) -> Node | None:
+    reader = view.only(node.outputs[0])
+    return reader if reader is not None and id(reader) in here and not node.accumulate else None
+
+
+def _is_product(node: Node) -> bool:
+    if node.kernel.full_name == "conv2d.forward":
+        return node.args.get("b") is None and not node.attrs["activation"]
+    return node.kernel.full_name == "matmul.forward" and bool(node.attrs["num_flatten_dims"])
+
+
+def _product_chain(
+    node: Node, view: _Readers, here: set[int], notes: list[str]
+) -> tuple[Node, list[Node]] | None:  # fmt: skip
+    """product -> bias -> activation, the last two optional."""
+    if not _is_product(node) or node.guard is not None:
+        return None
+    conv = node.kernel.op == "conv2d"
+    parts, bias, activation = [node], None, 0
+    following = _next(node, view, here)
+    if following is not None and _is_bias(following, 1 if conv else -1) and following.args["x"] is node.outputs[0]:
+        bias = following.args["b"]
+        parts.append(following)
+        following = _next(following, view, here)
+    if following is not None and following.kernel.name == "forward" and following.kernel.op in ACTIVATIONS[1:]:
+        activation = ACTIVATIONS.index(following.kernel.op)
+        parts.append(following)
+    elif following is not None and following.kernel.op in ("gelu", "swish", "leaky_relu", "elu"):
+        note = f"{node.origin.path}: {following.kernel.op} stays apart from {node.kernel.op}"
+        note += ": its gradient needs the value before it"
+        notes += [note] if note not in notes else []
+    if len(parts) == 1:
+        return None
+    return _merged(node, parts, bias, activation), parts
+
+
+def _is_bias(node: Node, axis: int) -> bool:
+    return node.kernel.full_name == "bias.forward" and node.attrs["axis"] == axis and node.guard is None
+
+
+def _merged(node: Node, parts: list[Node], bias: Tensor | None, activation: int) -> Node:
+    last = parts[-1]
+    result = {"y": last.outputs[0]}
+    if node.kernel.op == "conv2d":
+        attrs: dict[str, Attr] = {**node.attrs, "activation": activation}
+        return replace(node, args={**node.args, "b": bias}, results=result, attrs=attrs, accumulate=_flags(last, "y"))
+    attrs = {"num_flatten_dims": node.attrs["num_flatten_dims"], "activation": activation}
+    args = {"x": node.args["x"], "w": node.args["y"], "b": bias}
+    return Node(ops.get("fc").forward, args, result, attrs, node.origin, _flags(last, "y"))
+
+
+def _flags(node: Node, port: str) -> frozenset[str]:
+    return frozenset([port]) if node.accumulate else frozenset()
+
+
+def _norm_chain(node: Node, view: _Readers, here: set[int]) -> tuple[Node, list[Node]] | None:
+    """batch norm -> relu, where the kernel has the attribute."""
+    if node.kernel.op != "batch_norm" or "activation" not in dict(node.kernel.attrs) or node.attrs["activation"]:
+        return None
+    following = _next(node, view, here)
+    if following is None or following.kernel.full_name != "relu.forward":
+        return None
+    attrs: dict[str, Attr] = {**node.attrs, "activation": 1}
+    results = {**node.results, "y": following.outputs[0]}
+    return replace(node, attrs=attrs, results=results), [node, following]
+
+
+# -- gradients --------------------------------------------------------------------------------------------------------
+def _weight_and_bias(nodes: list[Node]) -> list[Node]:
+    """dw and db of one product in one pass over dz, at the place of the later of the two."""
+    biases = {id(n.args["dy"]): n for n in nodes if n.kernel.full_name == "bias.backward" and n.attrs["axis"] == -1}
+    replaced: dict[int, Node | None] = {}
+    for node in nodes:
+        if node.kernel.full_name != "matmul.backward_y" or not node.attrs["num_flatten_dims"]:
+            continue
+        partner = biases.pop(id(node.args["dz"]), None)
+        if partner is None or partner.guard is not node.guard:
+            continue
+        first, last = sorted((node, partner), key=nodes.index)
+        accumulate = {"dw"} if node.accumulate else set()
+        accumulate |= {"db"} if partner.accumulate else set()
+        replaced[id(first)] = None
+        replaced[id(last)] = Node(
+            ops.get("fc").backward_wb,  # type: ignore[attr-defined]
+            {"x": node.args["x"], "dy": node.args["dz"]},
+            {"dw": node.outputs[0], "db": partner.outputs[0]}, {}, node.origin, frozenset(accumulate), node.guard,
+        )  # fmt: skip
+    found = [replaced.get(id(n), n) for n in nodes]
+    return [n for n in found if n is not None]

@@ -1,7 +1,8 @@
-"""The optimizer pass: appends clip, count and update nodes for what one optimizer updates in one entry.
+"""The optimizer pass: clip, update and count nodes for what one optimizer updates in one entry.
 
-Order: norms and factors, then each update with clip -> regularise -> rule inside the kernel, then the count. All dense parameters go
-in one kernel call over the flat range; each row-sparse table in one of its own.
+Norms and factors come first, then the updates, each with clip -> regularise -> rule inside its
+kernel, then the count. All dense parameters go in one call over their flat range; each row-sparse
+table in one of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 
 from paddlecli import ops
 from paddlecli.compiler.groups import Group, OptimizerSpec, Segment, Table
+from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import OPTIMIZERS
 from paddlecli.graph.builder import Emitter
 from paddlecli.graph.ir import Node, Tensor
@@ -50,10 +52,24 @@ def optimizer_spec(key: str, settings: Settings) -> OptimizerSpec:
     Raises:
         ConfigError: no optimizer has that name, or its arguments do not fit.
     """
-    attrs = optimizer_op(settings.name).arguments(**OPTIMIZERS.bind(settings.name, settings.arguments))
-    return OptimizerSpec(
-        key, settings.name, attrs, _given(settings.regularizer, "l2", "l1"), _given(settings.clip, "value", "norm", "global_norm")
+    attrs = optimizer_op(settings.name).arguments(
+        **OPTIMIZERS.bind(settings.name, settings.arguments)
     )
+    return OptimizerSpec(
+        key,
+        settings.name,
+        attrs,
+        _given(settings.regularizer, "l2", "l1"),
+        _given(settings.clip, "value", "norm", "global_norm"),
+    )
+
+
+def optimizers(recipe: Recipe) -> dict[str, OptimizerSpec]:
+    """All optimizers of a recipe; a single one is called ``default``."""
+    return {
+        name or "default": optimizer_spec(name or "default", o)
+        for name, o in recipe.optimizers().items()
+    }
 
 
 def optimizer_op(name: str) -> OptimizerOp:
@@ -71,7 +87,8 @@ def _given(section: Any, *keys: str) -> dict[str, float]:
 
 
 def append_updates(e: Emitter, group: Group) -> Tensor | None:
-    """Writes the nodes. Returns the global gradient norm f32 [1] before clipping, None without a clip by global norm."""
+    """Writes the nodes. Returns the global gradient norm f32 [1] before clipping, None without a
+    clip by global norm."""
     op = optimizer_op(group.optimizer.op)
     walk = _Pass(e, group, op)
     norm = walk.clip()
@@ -79,22 +96,31 @@ def append_updates(e: Emitter, group: Group) -> Tensor | None:
         walk.update_flat()
     for table in group.tables:
         walk.update_table(table)
-    _emit(e, ops.get("update_count").forward, {"count": group.count}, {}, {"count_out": group.count})
+    _emit(
+        e, ops.get("update_count").forward, {"count": group.count}, {}, {"count_out": group.count}
+    )
     return norm
 
 
 def table_notes(optimizer: OptimizerSpec, tables: Iterable[tuple[Segment, int]]) -> list[str]:
-    """A sentence for each table (segment, bytes of the table) of which every step walks all rows, not only those with a
-    gradient."""
+    """A sentence for each table (segment, bytes of the table) of which every step walks all rows,
+    not only those with a gradient."""
     op = optimizer_op(optimizer.op)
     notes = []
     for segment, size in tables:
-        reason = f"{optimizer.op} moves rows without a gradient" if op.moves_rows(optimizer.attrs) else ""
+        reason = (
+            f"{optimizer.op} moves rows without a gradient"
+            if op.moves_rows(optimizer.attrs)
+            else ""
+        )
         if segment.l2 or segment.l1:
             reason = "its regulariser shrinks rows without a gradient"
         if reason:
             touched = size * (1 + len(op.slots(optimizer.attrs)))
-            notes.append(f"{segment.name}: every step walks the whole table ({touched / 1e6:.1f} MB with its slots): {reason}")
+            notes.append(
+                f"{segment.name}: every step walks the whole table, {touched / 1e6:.1f} MB with "
+                f"slots: {reason}"
+            )
     return notes
 
 
@@ -113,7 +139,7 @@ class _Pass:
             self.bounds = e.constant(pairs, "i64", (len(clips), 2))
             self.clips = e.constant(clips, "i32")
 
-    # -- clip -------------------------------------------------------------------------------------------------------
+    # -- clip
     def clip(self) -> Tensor | None:
         """Factors for clipping by norm; the global norm where that is what is clipped."""
         clipped = [t for t in self.group.tables if t.segment.clip]
@@ -129,9 +155,13 @@ class _Pass:
             return norm
         if self.kind == "norm":
             if any(s.clip for s in self.group.segments):
-                self.scale = self._factor(self.e.apply("segment_norms", self.group.gradients, self.bounds, self.clips))
+                self.scale = self._factor(
+                    self.e.apply("segment_norms", self.group.gradients, self.bounds, self.clips)
+                )
             for t in clipped:
-                self.factors[t.segment.name] = self._factor(self.e.apply("global_norm", [self._rows_total(t)]))
+                self.factors[t.segment.name] = self._factor(
+                    self.e.apply("global_norm", [self._rows_total(t)])
+                )
         return None
 
     def _factor(self, norm: Tensor) -> Tensor:
@@ -153,18 +183,22 @@ class _Pass:
         total: Tensor = self.e.emit(getattr(norm, kernel), args, {}, out)
         return total
 
-    # -- update -----------------------------------------------------------------------------------------------------
+    # -- update
     def update_flat(self) -> None:
         """All dense parameters at once."""
         group, segments = self.group, self.group.segments
         assert group.parameters is not None
         args = {
-            "p": group.parameters, "g": group.gradients, **group.slots, **self._common(self.scale),
-            "bounds": self.bounds, "clips": self.clips,
+            "p": group.parameters,
+            "g": group.gradients,
+            **group.slots,
+            **self._common(self.scale),
+            "bounds": self.bounds,
+            "clips": self.clips,
             "rates": self.e.constant([s.rate for s in segments]),
             "l2": self.e.constant([s.l2 for s in segments]),
             "l1": self.e.constant([s.l1 for s in segments]),
-        }  # fmt: skip
+        }
         work = self.op.work(group.parameters.spec.size.coefficient, len(segments))
         attrs: dict[str, Attr] = {"clip_value": self.limit if self.kind == "value" else 0.0}
         self._update(False, args, attrs, group.parameters, group.slots, work)
@@ -173,9 +207,13 @@ class _Pass:
         """One table with a row-sparse gradient."""
         s, rows = table.segment, table.rows
         args = {
-            "p": table.parameter, "ids": rows.ids, "values": rows.values, "rows": rows.count, **table.slots,
+            "p": table.parameter,
+            "ids": rows.ids,
+            "values": rows.values,
+            "rows": rows.count,
+            **table.slots,
             **self._common(self.factors.get(s.name)),
-        }  # fmt: skip
+        }
         limit = self.limit if self.kind == "value" and s.clip else 0.0
         attrs: dict[str, Attr] = {"rate": s.rate, "l2": s.l2, "l1": s.l1, "clip_value": limit}
         work = Spec.of(2 * table.parameter.spec.shape[0].coefficient + 1, dtype="f64")
@@ -186,9 +224,14 @@ class _Pass:
         return {**counted, "lr": self.group.rate, "scale": scale}
 
     def _update(
-        self, rows: bool, args: Mapping[str, Any], attrs: Mapping[str, Attr], parameter: Tensor,
-        slots: Mapping[str, Tensor], work: Spec,
-    ) -> None:  # fmt: skip
+        self,
+        rows: bool,
+        args: Mapping[str, Any],
+        attrs: Mapping[str, Attr],
+        parameter: Tensor,
+        slots: Mapping[str, Tensor],
+        work: Spec,
+    ) -> None:
         kernel = self.op.kernel(self.attrs, rows)
         known = {k for k, _ in kernel.attrs}
         own = {k: v for k, v in self.attrs.items() if k in known}
@@ -198,9 +241,13 @@ class _Pass:
 
 
 def _emit(
-    e: Emitter, kernel: Kernel, args: Mapping[str, Any], attrs: Mapping[str, Attr], states: Mapping[str, Tensor],
+    e: Emitter,
+    kernel: Kernel,
+    args: Mapping[str, Any],
+    attrs: Mapping[str, Attr],
+    states: Mapping[str, Tensor],
     scratch: Mapping[str, Spec] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """A node whose outputs ``states`` are tensors that stand among its inputs."""
     e.emit(kernel, args, attrs, out={**states, **(scratch or {})})
     node = e.items[-1]

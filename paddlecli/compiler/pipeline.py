@@ -17,10 +17,11 @@ from paddlecli.compiler.groups import OptimizerSpec
 from paddlecli.compiler.hoist import hoist
 from paddlecli.compiler.layout import layout
 from paddlecli.compiler.memory import MemoryPlan, plan_memory
-from paddlecli.compiler.storage import Storage, assign
-from paddlecli.compiler.update import add_updates
+from paddlecli.compiler.optimizer import table_notes
+from paddlecli.compiler.storage import Storage, assign, segment
+from paddlecli.compiler.update import add_updates, split_accumulation
 from paddlecli.graph.autodiff import differentiate
-from paddlecli.graph.ir import Entry, Graph
+from paddlecli.graph.ir import Entry, Graph, ParameterInfo, Rows
 from paddlecli.graph.prune import prune
 
 
@@ -48,7 +49,9 @@ class Stages:
     notes: list[str] = field(default_factory=list)
 
 
-def run_passes(graph: Graph, optimizers: Mapping[str, OptimizerSpec], passes: Passes = Passes()) -> Stages:
+def run_passes(
+    graph: Graph, optimizers: Mapping[str, OptimizerSpec], passes: Passes = Passes(), accumulate: bool = False
+) -> Stages:  # fmt: skip
     """All passes but the last.
 
     Raises:
@@ -56,8 +59,9 @@ def run_passes(graph: Graph, optimizers: Mapping[str, OptimizerSpec], passes: Pa
     """
     gradients = differentiate(graph)
     storage = assign(gradients, optimizers)
-    whole = add_updates(gradients, optimizers, storage)
-    notes: list[str] = []
+    notes = _table_notes(gradients, optimizers, storage)
+    split = split_accumulation(gradients) if accumulate else gradients
+    whole = add_updates(split, optimizers, storage)
     steps: list[tuple[str, bool, Callable[[Entry], Entry]]] = [
         ("prune", True, prune),
         ("hoist", passes.hoist, hoist),
@@ -78,16 +82,30 @@ def run_passes(graph: Graph, optimizers: Mapping[str, OptimizerSpec], passes: Pa
 
 
 def compile_graph(
-    graph: Graph, optimizers: Mapping[str, OptimizerSpec] | None = None, seed: int = 0, passes: Passes = Passes()
-) -> Artifact:
+    graph: Graph, optimizers: Mapping[str, OptimizerSpec] | None = None, seed: int = 0, passes: Passes = Passes(),
+    accumulate: bool = False,
+) -> Artifact:  # fmt: skip
     """Graph to plan bytes and the names of everything in them.
 
     Args:
         graph: forward entries (``paddlecli.models.build.build``).
         optimizers: by the names that ``entry.updates`` use.
         seed: first half of the key of every random number.
+        accumulate: also the entries for batches that are cut into parts.
     """
-    return emit(run_passes(graph, optimizers or {}, passes), seed)
+    return emit(run_passes(graph, optimizers or {}, passes, accumulate), seed)
+
+
+def _table_notes(graph: Graph, optimizers: Mapping[str, OptimizerSpec], storage: Storage) -> list[str]:
+    notes: list[str] = []
+    for entry in graph.entries.values():
+        for update in entry.updates:
+            spec = optimizers[update.optimizer]
+            tables = [p for p in update.parameters if isinstance(entry.gradients[p], Rows)]
+            sizes = [(segment(p, graph.parameters[p].info or ParameterInfo({}), storage, spec), p) for p in tables]
+            found = table_notes(spec, [(s, 4 * s.length) for s, _ in sizes])
+            notes += [n for n in found if n not in notes]
+    return notes
 
 
 def stages(graph: Graph, optimizers: Mapping[str, OptimizerSpec] | None = None) -> dict[str, str]:

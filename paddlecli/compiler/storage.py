@@ -10,6 +10,7 @@ from paddlecli import ops
 from paddlecli.compiler.artifact import Placement
 from paddlecli.compiler.groups import OptimizerSpec, Segment
 from paddlecli.errors import ConfigError
+from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Graph, ParameterInfo, Tensor
 from paddlecli.ops.spec import DTYPES, Spec
 
@@ -119,7 +120,7 @@ def _owners(graph: Graph, optimizers: Mapping[str, OptimizerSpec], storage: Stor
             for p in update.parameters:
                 if storage.owner.setdefault(p, update.optimizer) != update.optimizer:
                     text = f"parameter {p!r} is updated by {storage.owner[p]!r} and by {update.optimizer!r}"
-                    raise ConfigError(text, hint="give each parameter to one optimizer")
+                    raise fault(update.origin, f"{text}: give each parameter to one optimizer")
 
 
 def segment(name: str, info: ParameterInfo, storage: Storage, optimizer: OptimizerSpec) -> Segment:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from paddlecli import ops
 from paddlecli.compiler.groups import Group, OptimizerSpec, Table
 from paddlecli.compiler.optimizer import append_updates
 from paddlecli.compiler.storage import Storage, count_name, segment, slot_key
+from paddlecli.errors import ConfigError
 from paddlecli.graph.builder import Emitter
 from paddlecli.graph.ir import ArgumentInfo, Entry, Graph, Item, Loop, Node, ParameterInfo, Rows, Tensor
 from paddlecli.ops.spec import Spec
@@ -19,7 +21,43 @@ def add_updates(graph: Graph, optimizers: Mapping[str, OptimizerSpec], storage: 
     entries = {}
     for name, entry in graph.entries.items():
         entries[name] = _step(graph, entry, optimizers, storage, arguments) if entry.training else entry
-    return Graph(graph.inputs, graph.parameters, graph.states, arguments, entries, graph.roles, graph.labels)
+    return replace(graph, arguments=arguments, entries=entries)
+
+
+def split_accumulation(graph: Graph) -> Graph:
+    """A graph whose training step also exists in three pieces: gradients of the first part of a batch, gradients of a further part added
+    to them, and the update. Loss weights are those of the whole batch, so the sum is the whole batch's gradient.
+
+    Raises:
+        ConfigError: several entries train, or a gradient is row-sparse.
+    """
+    names = graph.roles.get("train", [])
+    if len(names) != 1:
+        raise ConfigError(f"train.accumulate works with one training step; this network has {len(names)}: {names}")
+    step = graph.entries[names[0]]
+    sparse = [n for n, g in step.gradients.items() if isinstance(g, Rows)]
+    if sparse:
+        raise ConfigError(f"train.accumulate needs dense gradients; {', '.join(sparse)} has row-sparse ones",
+                          hint="say sparse: false where it is embedded")  # fmt: skip
+    first, more, apply = (f"{step.name}.{k}" for k in ("first", "more", "apply"))
+    entries = {
+        **graph.entries,
+        first: Entry(**{**vars(step), "name": first, "updates": []}),
+        more: Entry(**{**vars(step), "name": more, "updates": [], "items": _adding(step)}),
+        apply: Entry(apply, True, updates=list(step.updates), gradients=dict(step.gradients)),
+    }
+    roles = {**graph.roles, "accumulate": [first, more], "apply": apply}
+    return replace(graph, entries=entries, roles=roles)
+
+
+def _adding(step: Entry) -> list[Item]:
+    """The step's items with every gradient added to what its range holds."""
+
+    def adds(node: Node) -> Node:
+        ports = {k for k, v in node.results.items() if isinstance(v, Tensor) and v.role == "gradient"}
+        return replace(node, accumulate=node.accumulate | ports) if ports else node
+
+    return [replace(i, body=[adds(n) for n in i.body]) if isinstance(i, Loop) else adds(i) for i in step.items]
 
 
 def rate_argument(optimizer: str, arguments: dict[str, ArgumentInfo]) -> Tensor:
@@ -40,9 +78,7 @@ def _step(
     if entry.loss is not None:
         ok, bad = e.apply("check_finite", entry.loss)
         done.finite, done.halt, done.fetches["finite"] = ok, bad, ok
-    for node in late:
-        node.guard = done.finite
-        items.append(node)
+    items += [replace(node, guard=done.finite) for node in late]
     for update in entry.updates:
         rate = rate_argument(update.optimizer, arguments)
         start = len(items)

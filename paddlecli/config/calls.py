@@ -16,7 +16,8 @@ class Call:
     """One use of a registered name.
 
     path: of the mapping that holds the arguments. place, name_path: where the name stands.
-    local: names that the recipe defines itself (blocks). fill: defaults are to be written out.
+    local: names that the recipe defines itself (blocks). own: the section's keys that stand beside
+    the arguments; where there are any, the arguments' defaults are written out.
     """
 
     kind: str
@@ -26,7 +27,7 @@ class Call:
     place: Origin
     name_path: Path
     local: frozenset[str] = frozenset()
-    fill: bool = False
+    own: tuple[str, ...] = ()
 
 
 def calls_of(root: Node) -> Iterator[Call]:
@@ -60,12 +61,10 @@ def _named(section: type[Named], root: Node, path: Path) -> Iterator[Call]:
     name = node.child("name") if node is not None else None
     if node is None or name is None or not isinstance(name.value, str) or not name.value:
         return
-    own = {f.alias or n for n, f in section.model_fields.items()}
+    own = tuple(f.alias or n for n, f in section.model_fields.items())
     given = {k: v for k, v in node.mapping.items() if k not in own}
     arguments = Node(dict(given), node.origin, node.key, node.base)
-    yield Call(
-        section.kind, name.value, path, arguments, name.origin, (*path, "name"), fill=True
-    )
+    yield Call(section.kind, name.value, path, arguments, name.origin, (*path, "name"), own=own)
 
 
 def _called(

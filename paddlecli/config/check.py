@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,7 +15,7 @@ from paddlecli.config import shape
 from paddlecli.config.calls import Call, calls_of
 from paddlecli.config.nodes import DEFAULT, Node, Path, close_names, dotted, node_of
 from paddlecli.config.recipe import Recipe
-from paddlecli.config.registry import KINDS
+from paddlecli.config.registry import KINDS, Entry, call_in
 from paddlecli.errors import Fault
 
 _RANGES = {
@@ -54,10 +54,14 @@ def translate(
         grouped[path, named].append({**item, "path": path, "rest": rest})
     deep = {p for p, _ in grouped}
     for (path, named), items in grouped.items():
-        if not named and any(p[: len(path)] == path and p != path for p in deep) and _is_union(items):
+        if (
+            not named
+            and any(p[: len(path)] == path and p != path for p in deep)
+            and _is_union(items)
+        ):
             continue
-        for item in items if named else items[:1]:
-            fault = _fault(item, schema, node, prefix)
+        for found in items if named else items[:1]:
+            fault = _fault(found, schema, node, prefix)
             if fault is not None:
                 yield fault
 
@@ -86,47 +90,54 @@ def _is_union(items: list[dict[str, Any]]) -> bool:
 def _fault(
     item: dict[str, Any], schema: type[BaseModel] | shape.Arguments, root: Node, prefix: Path
 ) -> Fault | None:
+    """One of pydantic's errors as a fault; None where one was reported at its place before."""
     path: Path = item["path"]
     node = root.at(path)
     if node is None or node.faulty:
         return None
-    kind = item["type"]
-    if kind == "missing" and isinstance(item["rest"][-1], str):
+    if item["type"] == "missing" and isinstance(item["rest"][-1], str):
         return _missing(item, schema, root, prefix)
-    if kind == "extra_forbidden":
+    if item["type"] == "extra_forbidden":
         return _unknown_key(path, schema, root, prefix)
-    types = shape.types_at(schema, path, root)
-    expected = shape.describe(types)
     key = (*prefix, *path)
-    name = _name_of(key)
-    origin = node.origin
-    nearest: tuple[str, ...] = ()
-    hint = ""
-    if kind == "rule":
-        message = item["ctx"]["text"]
-        target = node.child(item["ctx"]["key"])
-        if target is not None:
-            origin, key = target.key or target.origin, (*key, item["ctx"]["key"])
-        return Fault(message, origin.where(key))
+    if item["type"] == "rule":
+        return _broken_rule(item["ctx"], node, key)
+    if item["rest"] == ["[key]"]:
+        parents = shape.types_at(schema, path[:-1], root)
+        expected = shape.describe([get_args(shape.bare(t))[0] for t in parents])
+        where = (node.key or node.origin).where(key)
+        return Fault(f"{_name_of(key)} is not a possible key here", where, expected)
+    return _wrong_value(item, node, key, shape.types_at(schema, path, root))
+
+
+def _broken_rule(context: dict[str, Any], node: Node, key: Path) -> Fault:
+    """A sentence of the schema's own, at the key that it is about."""
+    about = node.child(context["key"])
+    if about is None:
+        return Fault(context["text"], node.origin.where(key))
+    return Fault(context["text"], (about.key or about.origin).where((*key, context["key"])))
+
+
+def _wrong_value(item: dict[str, Any], node: Node, key: Path, types: list[Any]) -> Fault:
+    name, kind, value = _name_of(key), item["type"], node.value
+    expected = shape.describe(types)
+    where = node.origin.where(key)
     if kind in _RANGES:
-        message = f"{name} must be {_RANGES[kind].format(**item['ctx'])}, got {shown(node.value)}"
-    elif kind == "literal_error":
-        message = f"{shown(node.value)} is not a value of {name}"
-        nearest = close_names(str(node.value), shape.literals(types))
-    elif item["rest"] == ["[key]"]:
-        message, origin = f"{name} is not a possible key here", node.key or origin
-        parent = shape.types_at(schema, path[:-1], root)
-        expected = shape.describe([shape.typing.get_args(shape.bare(t))[0] for t in parent])
-    elif kind == "value_error":
-        message, expected = f"{name}: {str(item['ctx']['error'])}", ""
-    elif kind in ("too_short", "string_too_short"):
-        message = f"{name} must not be empty"
-    elif kind == "string_pattern_mismatch":
-        message = f"{shown(node.value)} does not have the form of {name}"
-    else:
-        message = f"{name} must be {expected}, got {kind_of(node.value)}" if expected else item["msg"]
-        hint = _type_hint(node.value, types)
-    return Fault(message, origin.where(key), expected, nearest, hint)
+        limit = _RANGES[kind].format(**item["ctx"])
+        return Fault(f"{name} must be {limit}, got {shown(value)}", where, expected)
+    if kind == "literal_error":
+        near = close_names(str(value), shape.literals(types))
+        return Fault(f"{shown(value)} is not a value of {name}", where, expected, near)
+    if kind == "value_error":
+        return Fault(f"{name}: {item['ctx']['error']}", where)
+    if kind in ("too_short", "string_too_short"):
+        return Fault(f"{name} must not be empty", where, expected)
+    if kind == "string_pattern_mismatch":
+        return Fault(f"{shown(value)} does not have the form of {name}", where, expected)
+    if not expected:
+        return Fault(f"{name}: {item['msg']}", where)
+    message = f"{name} must be {expected}, got {kind_of(value)}"
+    return Fault(message, where, expected, hint=_type_hint(value, types))
 
 
 def _name_of(key: Path) -> str:
@@ -147,7 +158,10 @@ def _missing(
     types = shape.types_at(schema, (*item["path"], name), root)
     where = (node.key or node.origin).where((*key, name))
     inside = f"in `{dotted(key)}`" if key else "in the recipe"
-    return Fault(f"the key `{name}` is missing {inside}", where, shape.describe(types))
+    near = close_names(name, list(node.mapping))
+    hint = f"is `{near[0]}` meant?" if near else ""
+    message = f"the key `{name}` is missing {inside}"
+    return Fault(message, where, shape.describe(types), hint=hint)
 
 
 def _unknown_key(
@@ -162,15 +176,14 @@ def _unknown_key(
     key = (*prefix, *path)
     assert node is not None
     inside = f"in `{dotted(key[:-1])}`" if len(key) > 1 else "in the recipe"
+    names = sorted(known)
     if isinstance(schema, shape.Arguments) and len(path) == 1:
         inside = f"of the {schema.kind} `{schema.name}`"
-    return Fault(
-        f"unknown key `{name}` {inside}",
-        (node.key or node.origin).where(key),
-        _one_of(sorted(known)),
-        close_names(name, list(known)),
-        _elsewhere(name) if not close_names(name, list(known)) else "",
-    )
+        names += schema.own
+    near = close_names(name, names)
+    where = (node.key or node.origin).where(key)
+    hint = "" if near else _elsewhere(name)
+    return Fault(f"unknown key `{name}` {inside}", where, _one_of(names), near, hint)
 
 
 def _one_of(names: list[str]) -> str:
@@ -214,10 +227,10 @@ def _type_hint(value: Any, types: list[Any]) -> str:
     if isinstance(value, str) and bool in wanted and value.lower() in ("yes", "no", "on", "off"):
         return "write true or false"
     if isinstance(value, int | float) and not isinstance(value, bool) and str in wanted:
-        return f"quote it: \"{shown(value)}\""
+        return f'quote it: "{shown(value)}"'
     if isinstance(value, str) and (int in wanted or float in wanted):
         return "write the number without quotes, blanks or `_`" if value[:1].isdigit() else ""
-    if isinstance(value, str) and any(shape.typing.get_origin(w) in (list, tuple) for w in wanted):
+    if isinstance(value, str) and any(get_origin(w) in (list, tuple) for w in wanted):
         return f"a list of one: [{value}]"
     return ""
 
@@ -245,17 +258,46 @@ def _check_call(call: Call, root: Node) -> Iterator[Fault]:
     if not isinstance(call.arguments.value, dict):
         where = call.arguments.origin.where(call.path)
         got = kind_of(call.arguments.value)
-        yield Fault(f"the arguments of `{call.name}` must be a mapping, got {got}", where, "a mapping")
+        yield Fault(
+            f"the arguments of `{call.name}` must be a mapping, got {got}", where, "a mapping"
+        )
         return
-    schema = shape.Arguments(call.kind, call.name)
+    schema = shape.Arguments(call.kind, call.name, call.own)
     try:
         entry.model.model_validate_json(json.dumps(call.arguments.plain()))
     except ValidationError as error:
         yield from translate(error, schema, call.arguments, call.path)
         return
+    for nested in _nested(call, entry):
+        yield from [nested] if isinstance(nested, Fault) else _check_call(nested, root)
     yield from _resolve_paths(call)
-    if call.fill:
+    if call.own:
         _fill_defaults(call, root)
+
+
+def _nested(call: Call, entry: Entry) -> Iterator[Call | Fault]:
+    """Calls among the arguments: `init: {constant: {value: 1}}`."""
+    for key, node in call.arguments.mapping.items():
+        marker = call_in(entry.parameters[key].annotation)
+        if marker is None or node.value is None:
+            continue
+        path = (*call.path, key)
+        if isinstance(node.value, str):
+            empty = Node({}, node.origin, node.key, node.base)
+            yield Call(marker.kind, node.value, path, empty, node.origin, path)
+            continue
+        if len(node.mapping) != 1:
+            message = f"expected exactly one {marker.kind} here, found {_listed(node.mapping)}"
+            yield Fault(message, node.origin.where(path), "a name, or a mapping with one key")
+            continue
+        for name, below in node.mapping.items():
+            given = Node({}, below.origin, below.key) if below.value is None else below
+            place = below.key or below.origin
+            yield Call(marker.kind, name, (*path, name), given, place, (*path, name))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{n}`" for n in names) or "none"
 
 
 def _resolve_paths(call: Call) -> Iterator[Fault]:
@@ -275,7 +317,8 @@ def _resolve_paths(call: Call) -> Iterator[Fault]:
 def _fill_defaults(call: Call, root: Node) -> None:
     section = root.at(call.path)
     entry = KINDS[call.kind].get(call.name)
-    assert section is not None and isinstance(section.value, dict)
+    assert section is not None
+    assert isinstance(section.value, dict)
     for parameter in entry.parameters.values():
         if not parameter.required and parameter.name not in section.value:
             section.value[parameter.name] = node_of(_writable(parameter.default), DEFAULT)

@@ -8,7 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from paddlecli import settings
-from paddlecli.config.nodes import Node, Origin, Path, Plain, close_names, dotted, locate, split_path
+from paddlecli.config.nodes import (
+    Node,
+    Origin,
+    Path,
+    Plain,
+    close_names,
+    dotted,
+    locate,
+    split_path,
+)
 from paddlecli.config.sections import pick_model, pick_optimizer
 from paddlecli.config.yaml_text import Source, parse, scalar_of
 from paddlecli.errors import Fault, Where
@@ -59,9 +68,14 @@ class Override:
     source: Source
     start: int
 
-    def where(self, key: str = "") -> Where:
+    @property
+    def origin(self) -> Origin:
         """The option itself."""
-        return Where("-o", self.source.option, 1, key or ".".join(self.parts), self.source.text)
+        return Origin("command line", "-o", self.source.option, 1, self.source.text)
+
+    def where(self, key: str = "") -> Where:
+        """The option, as errors carry it."""
+        return self.origin.where(key or ".".join(self.parts))
 
 
 def read_override(text: str, number: int) -> Override | Fault:
@@ -104,7 +118,7 @@ def _value(
     text = override.value or ""
     origin = Origin("command line", "-o", override.source.option, override.start + 1,
                     override.source.text)  # fmt: skip
-    key = Origin("command line", "-o", override.source.option, 1, override.source.text)
+    key = override.origin
     textual = wants_text(path, root)
     literal = Node(text, origin, key, override.source.base, text)
     if textual:
@@ -147,14 +161,15 @@ def _set(root: Node, path: Path, value: Node, override: Override) -> list[Fault]
     for depth, part in enumerate(path):
         last = depth == len(path) - 1
         if node.value is None:
-            node.value = {}
+            node.value = [] if part in ("0", 0) else {}
         if isinstance(node.value, list):
-            fault = _index_fault(node, path[: depth + 1], override)
+            part = int(part) if str(part).isdecimal() else part
+            fault = _index_fault(node, (*path[:depth], part), override)
             if fault is not None:
                 return [fault]
             assert isinstance(part, int)
             if part == len(node.value):
-                node.value.append(Node(None, value.origin))
+                node.value.append(Node(None, override.origin))
             if last:
                 value.key = node.value[part].key
                 node.value[part] = value
@@ -163,7 +178,8 @@ def _set(root: Node, path: Path, value: Node, override: Override) -> list[Fault]
             if last:
                 node.value[str(part)] = value
             else:
-                node.value.setdefault(str(part), Node({}, value.origin, value.key))
+                empty = Node(None, override.origin, override.origin)
+                node.value.setdefault(str(part), empty)
             node = node.value[str(part)]
     return []
 
@@ -222,6 +238,8 @@ class Interpolation:
             found = self._look_up(whole[2], path, node)
             if found is not None:
                 node.value, node.text = found.value, found.text
+                if not isinstance(node.value, dict | list) and self.wants_text(path, self.root):
+                    node.value = _as_text(node.value)
         else:
             node.value = _REFERENCE.sub(lambda m: self._insert(m, path, node), node.value)
         self._done.add(id(node))
@@ -292,6 +310,8 @@ class Interpolation:
 
 
 def _as_text(value: Plain) -> str:
+    if isinstance(value, str):
+        return value
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -36,8 +36,6 @@ def plain_section(value: Any) -> Any:
 class _Dumper(yaml.SafeDumper):
     """PyYAML's dumper, taught when text must be quoted under YAML 1.2."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}
-
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
@@ -57,6 +55,7 @@ def _sequence(dumper: _Dumper, value: list[Any]) -> yaml.SequenceNode:
     return dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=short)
 
 
+_Dumper.yaml_implicit_resolvers = {}
 for _tag, _form in PLAIN_FORMS.items():
     _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _form, None)
 _Dumper.add_representer(str, _text)
@@ -67,6 +66,11 @@ _Dumper.add_representer(list, _sequence)
 def to_yaml(value: Any) -> str:
     """`value` as block YAML in its own order; text that holds `${` is escaped as `$${`."""
     text: str = yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False
+        value,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=100,
+        default_flow_style=False,
     )
     return text

@@ -29,12 +29,13 @@ __all__ = ["Recipe", "load_recipe"]
 def load_recipe(source: str | FilePath, overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe, its `extends` and the overrides, and check all of it.
 
-    source: a path (`./x.yaml`), a shipped recipe's name (`fit_a_line`), or `-` for stdin.
+    source: a path (`./x.yaml`, or any Path), a shipped recipe's name (`fit_a_line`), or `-` for
+    stdin.
     overrides: `a.b=value` or `~a.b`, as given with `-o`.
     Raises ConfigError with all faults of the first stage that has any.
     """
     files = _Files()
-    root = files.recipe(str(source))
+    root = files.recipe(source if isinstance(source, str) else str(source.absolute()))
     options = [read_override(text, n) for n, text in enumerate(overrides, 1)]
     faults = [*files.text_faults, *(o for o in options if isinstance(o, Fault))]
     if faults or root is None:
@@ -189,11 +190,17 @@ def _find(
         found = assets.find(kind, text)
         if found is not None:
             return found
-    names = [n for k in kinds for n in (assets.recipe_names() if k == "recipes" else assets.names(k))]
+    names = [
+        n for k in kinds for n in (assets.recipe_names() if k == "recipes" else assets.names(k))
+    ]
     here = (base / f"{text}.yaml").is_file() or (base / text).exists()
-    hint = f"a file is written as a path: ./{text}" + (".yaml" if not (base / text).exists() else "")
+    hint = f"a file is written as a path: ./{text}" + (
+        ".yaml" if not (base / text).exists() else ""
+    )
     return Fault(
-        f"there is no recipe named `{text}`" if kinds == ("recipes",) else f"nothing is named `{text}`",
+        f"there is no recipe named `{text}`"
+        if kinds == ("recipes",)
+        else f"nothing is named `{text}`",
         where,
         "a name that `paddlecli recipe list` shows, or a path",
         close_names(text, names),

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 from paddlecli.errors import Where
 
 Path: TypeAlias = tuple[str | int, ...]
-Scalar: TypeAlias = None | bool | int | float | str
+Scalar: TypeAlias = bool | int | float | str | None
 Plain: TypeAlias = Any
 
 TWO_PART_KEYS = ("expect",)

@@ -41,7 +41,8 @@ def load_code(files: Sequence[str | Path] = ()) -> None:
 def _import_file(path: Path) -> None:
     name = f"paddlecli_user_{path.stem}_{abs(hash(str(path))):x}"
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

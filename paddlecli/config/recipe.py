@@ -54,7 +54,7 @@ class Recipe(Section):
     """What is measured beside the loss."""
     checkpoint: Checkpoint = Checkpoint()
     """When the run is saved."""
-    expect: dict[MetricName, Bounds] = {}
+    expect: dict[MetricName, Bounds] = Field(default_factory=dict)
     """Results that a good run reaches, by split and metric; shown at the end, not enforced."""
     predict: Predict = Predict()
     """What `predict` reports."""

@@ -145,7 +145,11 @@ class Registry:
             first = error.errors(include_url=False)[0]
             key = ".".join(map(str, first["loc"]))
             raise ConfigError(f"{self.kind} `{name}`: {key}: {first['msg']}") from None
-        parameters = list(entry.parameters)
+        parameters = entry.parameters
+        for key, value in arguments.items():
+            call = call_in(parameters[key].annotation)
+            if call is not None and value is not None:
+                call.bind(value)
         return {p: getattr(checked, f"p{i}") for i, p in enumerate(parameters)}
 
     def _fill(self) -> None:
@@ -214,30 +218,37 @@ def _model_of(name: str, parameters: Mapping[str, Parameter]) -> type[BaseModel]
     return model
 
 
+@dataclass(frozen=True, slots=True)
 class Call:
     """Metadata for a parameter that is itself a registered name or a one-key mapping:
-    `init: Annotated[str | dict[str, dict[str, Any]], Call("initializer")]`."""
+    `init: Annotated[str | dict[str, Any], Call("initializer")]`."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
+    kind: str
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema
+    def parts(self, value: Any) -> tuple[str, Any] | None:
+        """Name and arguments in a value of that form; None for another form."""
+        if isinstance(value, str):
+            return value, {}
+        if isinstance(value, dict) and len(value) == 1:
+            name, arguments = next(iter(value.items()))
+            return str(name), {} if arguments is None else arguments
+        return None
 
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
+    def bind(self, value: Any) -> None:
+        """Check a value. Raises ConfigError where it names nothing or its arguments do not fit."""
+        parts = self.parts(value)
+        if parts is None or not isinstance(parts[1], dict):
+            raise ConfigError(f"expected one {self.kind}: a name, or a mapping with one key")
+        KINDS[self.kind].bind(*parts)
 
-    def check(self, value: Any) -> Any:
-        """Raise ValueError where `value` names nothing registered or its arguments do not fit."""
-        if value is None:
-            return None
-        if isinstance(value, dict) and len(value) != 1:
-            raise ValueError(f"expected one {self.kind}: a name, or a mapping with one key")
-        name, arguments = (value, {}) if isinstance(value, str) else next(iter(value.items()))
-        try:
-            KINDS[self.kind].bind(name, arguments or {})
-        except ConfigError as error:
-            raise ValueError(f"{error.message}; {error.hint}" if error.hint else error.message)
-        return value
+
+def call_in(annotation: Any) -> Call | None:
+    """The `Call` in the metadata of a type, also of an optional one."""
+    for part in (annotation, *typing.get_args(annotation)):
+        for item in getattr(part, "__metadata__", ()):
+            if isinstance(item, Call):
+                return item
+    return None
 
 
 KINDS: dict[str, Registry] = {}

@@ -116,11 +116,11 @@ class Block(Section):
     """Names that the layers know the inputs by."""
     statics: Names = ()
     """Tensors from outside that are the same in every step, one row a sequence."""
-    memories: dict[Name, Memory] = {}
+    memories: dict[Name, Memory] = Field(default_factory=dict)
     """What is carried from step to step, by name."""
     layers: Annotated[tuple[LayerCall, ...], Field(min_length=1)]
     """The layers, in order."""
-    outputs: dict[Name, Name] = {}
+    outputs: dict[Name, Name] = Field(default_factory=dict)
     """Tensors that leave the block, by the name they get; the last layer's output if left out."""
 
 
@@ -140,7 +140,7 @@ class Entry(Section):
     """Layers of this entry; it also sees the tensors of `model.layers`."""
     loss: LossCall | None = None
     """What is minimised."""
-    outputs: dict[Name, Name] = {}
+    outputs: dict[Name, Name] = Field(default_factory=dict)
     """Tensors that the entry gives back, by name."""
     update: Update | None = None
     """What is changed; nothing if left out."""
@@ -157,15 +157,15 @@ class WrittenModel(Section):
 
     inputs: Annotated[dict[Name, Input], Field(min_length=1)]
     """The inputs by name."""
-    blocks: dict[Name, Block] = {}
+    blocks: dict[Name, Block] = Field(default_factory=dict)
     """Blocks by name."""
     layers: tuple[LayerCall, ...] = ()
     """The layers, each reading the one before it unless it says `from`."""
     loss: LossCall | None = None
     """What training minimises."""
-    outputs: dict[Name, Name] = {}
+    outputs: dict[Name, Name] = Field(default_factory=dict)
     """Tensors that predict gives back, by name; the last layer's output if left out."""
-    entries: dict[Name, Entry] = {}
+    entries: dict[Name, Entry] = Field(default_factory=dict)
     """For several networks or optimizers: what a step can do, by name; see `train.loop`."""
 
     @model_validator(mode="after")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pathlib
 import types
-import typing
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -30,10 +29,11 @@ _WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Stands for the arguments of one registered name."""
+    """Stands for the arguments of one registered name; `own` are the section's keys beside them."""
 
     kind: str
     name: str
+    own: tuple[str, ...] = ()
 
     @property
     def entry(self) -> Entry | None:
@@ -123,7 +123,7 @@ def types_at(schema: type[BaseModel] | Arguments, path: Path, root: Node) -> lis
 
 
 def wants_text(schema: type[BaseModel], path: Path, root: Node) -> bool | None:
-    """True where only text is allowed, None where text is one possibility, False where it is not."""
+    """True where only text is allowed, None where text is one possibility, else False."""
     found = [bare(t) for t in types_at(schema, path, root)]
     textual = [t in (str, pathlib.Path) or get_origin(t) is Literal for t in found]
     if found and all(textual):
@@ -154,7 +154,7 @@ def _words(annotation: Any) -> str:
         return f"{_WORDS[target]}, {bounds}" if bounds else _WORDS[target]
     if target is pathlib.Path:
         return "a path"
-    if isinstance(target, Arguments) or isinstance(target, type):
+    if isinstance(target, Arguments | type):
         return "a mapping"
     return _container_words(target)
 
@@ -193,4 +193,4 @@ def _bounds(annotation: Any) -> list[str]:
 def literals(annotations: list[Any]) -> list[str]:
     """The words that a Literal allows."""
     found = [bare(a) for a in annotations]
-    return [str(v) for t in found if get_origin(t) is Literal for v in typing.get_args(t)]
+    return [str(v) for t in found if get_origin(t) is Literal for v in get_args(t)]

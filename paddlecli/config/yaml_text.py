@@ -126,14 +126,12 @@ def decode(raw: bytes, source: Source) -> bool:
     return True
 
 
-class _Stop(Exception):
+class _StopError(Exception):
     """The text is hopeless; the fault is already in the source."""
 
 
 class _Loader(yaml.SafeLoader):
     """PyYAML's safe loader with the YAML 1.2 scalars, without tags and without deep nesting."""
-
-    yaml_implicit_resolvers: dict[str, Any] = {}
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -141,7 +139,7 @@ class _Loader(yaml.SafeLoader):
         super().__init__(source.text)
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        event = self.peek_event()
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
         if getattr(event, "tag", None) is not None:
             self.source.text_fault(
                 f"the tag `{event.tag}` is not allowed",
@@ -153,13 +151,18 @@ class _Loader(yaml.SafeLoader):
                 event.implicit = (event.style is None, event.style is not None)
         if self.depth >= MAX_DEPTH:
             self.source.text_fault(
-                "the text is nested too deeply", event.start_mark.index, f"at most {MAX_DEPTH} levels"
+                "the text is nested too deeply",
+                event.start_mark.index,
+                f"at most {MAX_DEPTH} levels",
             )
-            raise _Stop
+            raise _StopError
         self.depth += 1
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
+
+
+_Loader.yaml_implicit_resolvers = {}
 
 
 def parse(source: Source) -> Node | None:
@@ -167,11 +170,11 @@ def parse(source: Source) -> Node | None:
     try:
         loader = _Loader(source)
         root = loader.get_single_node()
-    except _Stop:
+    except _StopError:
         return None
     except yaml.reader.ReaderError as error:
         index = int(error.position)
-        source.text_fault(f"the character {error.character!r} is not allowed", index)  # type: ignore[str-bytes-safe]
+        source.text_fault(f"the character {error.character!r} is not allowed", index)
         return None
     except yaml.MarkedYAMLError as error:
         _syntax_fault(source, error)
@@ -181,28 +184,33 @@ def parse(source: Source) -> Node | None:
     tree = _Tree(source)
     try:
         return tree.node(root, ())
-    except _Stop:
+    except _StopError:
         return None
+
+
+_SYNTAX = (
+    ("'\\t'", "a tab cannot indent or start a value", "use blanks"),
+    ("another document", "a second document starts here", "a recipe is one document"),
+    ("mapping values are not allowed", "a `:` does not fit here",
+     "quote text that holds `: `, check the indentation"),
+    ("<block end>", "this line does not continue the block above it", "check the indentation"),
+    ("could not find expected ':'", "a key without `:`", "a setting is written `key: value`"),
+)  # fmt: skip
+"""What PyYAML says, and what that means to somebody who writes a recipe."""
 
 
 def _syntax_fault(source: Source, error: yaml.MarkedYAMLError) -> None:
     mark = error.problem_mark or error.context_mark
     index = mark.index if mark is not None else 0
-    message = error.problem or "this is not YAML"
-    hint = ""
-    if "'\\t'" in message:
-        message, hint = "a tab cannot indent or start a value", "use blanks"
-    elif "another document" in message:
-        source.text_fault("a second document starts here", index, "one document: no second `---`")
-        return
-    elif "mapping values are not allowed" in message:
-        message, hint = "a `:` does not fit here", "quote text that holds `: `, check the indentation"
-    elif "${" in source.origin(index).text:
-        hint = 'quote `"${...}"` inside [ ] and { }'
+    problem = error.problem or "this is not YAML"
+    for part, message, hint in _SYNTAX:
+        if part in problem:
+            return source.text_fault(message, index, hint=hint)
+    hint = 'quote `"${...}"` inside [ ] and { }' if "${" in source.origin(index).text else ""
     if error.context and error.context_mark is not None and error.context_mark.index != index:
         line = source.origin(error.context_mark.index).line
-        message = f"{message} ({error.context} that starts at line {line})"
-    source.text_fault(message, index, hint=hint)
+        problem = f"{problem} ({error.context} that starts at line {line})"
+    source.text_fault(problem, index, hint=hint)
 
 
 class _Tree:
@@ -217,12 +225,14 @@ class _Tree:
         self.count += 1
         if self.count > MAX_NODES:
             self.source.text_fault(
-                "aliases make this text too large", node.start_mark.index, f"at most {MAX_NODES} values"
+                "aliases make this text too large",
+                node.start_mark.index,
+                f"at most {MAX_NODES} values",
             )
-            raise _Stop
+            raise _StopError
         if id(node) in self.open:
             self.source.text_fault("an alias contains itself", node.start_mark.index)
-            raise _Stop
+            raise _StopError
         self.open.add(id(node))
         origin = self.source.origin(node.start_mark.index)
         found = Node(None, origin, key, self.source.base)
@@ -252,7 +262,9 @@ class _Tree:
         for key_node, value_node in node.value:
             place = self.source.origin(key_node.start_mark.index)
             if not isinstance(key_node, ScalarNode):
-                self.source.text_fault("a list or mapping cannot be a key", key_node.start_mark.index)
+                self.source.text_fault(
+                    "a list or mapping cannot be a key", key_node.start_mark.index
+                )
                 continue
             name = str(key_node.value)
             below = self.node(value_node, (*path, name), place)

@@ -13,7 +13,6 @@ import gzip
 import hashlib
 import os
 import shutil
-import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -201,10 +200,9 @@ def store(source: Readable, target: Path, wanted: Wanted, origin: str) -> Path:
     digest, size = hashlib.sha256(), 0
     with writing(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-        temporary = Path(name)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
-            with os.fdopen(handle, "wb") as out:
+            with temporary.open("wb") as out:
                 while chunk := source.read(_CHUNK):
                     size += len(chunk)
                     if size > wanted.size:

@@ -19,7 +19,7 @@ from paddlecli.data import cache, package_index, transfer
 from paddlecli.data.cache import Found, Wanted
 from paddlecli.data.cards import Card, CardFile, PackageSource, UrlSource
 from paddlecli.data.transfer import Progress, Quiet, Target, Unfit, Unreachable
-from paddlecli.errors import DataError, NetworkError
+from paddlecli.errors import ConfigError, DataError, NetworkError
 
 Attempt = tuple[str, Callable[[], Path]]
 
@@ -114,7 +114,8 @@ def _try_sources(card: Card, file: CardFile, progress: Progress) -> Fetched:
             return Fetched(file.name, attempt(), source)
         except (Unfit, Unreachable) as error:
             faults.append(f"{source}: {error}")
-            progress.say(faults[-1])
+            if not getattr(error, "again", False):
+                progress.say(faults[-1])
     raise NetworkError(
         f"data set {card.name}: {file.name} could not be fetched:\n  " + "\n  ".join(faults),
         hint="set PADDLECLI_MIRROR to a mirror that you can reach, or obtain the file and run "
@@ -125,6 +126,11 @@ def _try_sources(card: Card, file: CardFile, progress: Progress) -> Fetched:
 def _attempts(card: Card, file: CardFile, progress: Progress) -> Iterator[Attempt]:
     """The sources in order, each with what it takes to get the file from there."""
     folder, offline, mirror = cache.folder(card), settings.offline(), settings.mirror()
+    if mirror and not mirror.startswith(("file:", "http:", "https:")):
+        raise ConfigError(
+            f"the mirror {mirror!r} is no address",
+            hint="it begins with file://, http:// or https://",
+        )
     if mirror and (mirror.startswith("file:") or not offline):
         for wanted in Wanted.of(file):
             url = f"{mirror}/{card.name}/{quote(wanted.name)}"

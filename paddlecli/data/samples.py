@@ -16,12 +16,35 @@ from paddlecli.data.columns import Column, Dataset, Split, Statistics
 from paddlecli.data.spec import FieldSpec
 from paddlecli.errors import DataError
 
+_SHADES = " .:-=+*#%@"
+
 
 def rows(dataset: Dataset, split: str, count: int) -> list[dict[str, Any]]:
     """The first rows as plain data, in the files' own units; classes that have names show the
     name."""
     part = dataset[split]
     return [_plain_row(dataset, part, i) for i in range(min(count, len(part)))]
+
+
+def lines(dataset: Dataset, split: str, count: int) -> list[str]:
+    """The first rows as text: one JSON object a row, grey pictures drawn below it."""
+    found = []
+    for index, row in enumerate(rows(dataset, split, count)):
+        drawn: list[str] = []
+        for field in dataset.spec.fields:
+            if field.dtype == "uint8" and len(field.shape) == 3 and field.shape[0] == 1:
+                value = np.asarray(dataset[split].columns[field.name].row(index))
+                row[field.name] = f"{field.shape[2]}x{field.shape[1]} pixels"
+                drawn += _drawn(value[0])
+        found += [json.dumps(row), *drawn]
+    return found
+
+
+def _drawn(plane: NDArray[Any]) -> list[str]:
+    """One character a pixel across, two pixels down."""
+    pairs = plane[: len(plane) // 2 * 2].reshape(-1, 2, plane.shape[1]).mean(axis=1)
+    shades = (pairs / 256 * len(_SHADES)).astype(int)
+    return ["".join(_SHADES[i] for i in row).rstrip() for row in shades]
 
 
 def _plain_row(dataset: Dataset, part: Split, index: int) -> dict[str, Any]:

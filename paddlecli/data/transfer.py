@@ -48,7 +48,11 @@ class Unfit(Exception):
 
 
 class Unreachable(Exception):
-    """The source cannot be reached, or broke off too often."""
+    """The source cannot be reached, or broke off too often. `again`: the user was told before."""
+
+    def __init__(self, reason: str, again: bool = False) -> None:
+        super().__init__(reason)
+        self.again = again
 
 
 class _Cut(Exception):
@@ -239,7 +243,7 @@ def _receive(http: httpx.Client, url: str, target: Target, progress: Progress) -
             start = _start(response, have, target)
             progress.start(target.path.name, target.wanted.size, plain_url(url))
             progress.advance(start)
-            _write(response.iter_bytes(_CHUNK), start, target, progress)
+            _write(response.iter_raw(), start, target, progress)
     except httpx.TimeoutException as error:
         raise _Cut(f"no answer in time ({type(error).__name__})") from None
     except (httpx.ConnectError, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
@@ -272,7 +276,7 @@ def _start(response: httpx.Response, have: int, target: Target) -> int:
             raise _Cut("the server continued the file at another place")
         start = have
     length = response.headers.get("Content-Length", "")
-    if length.isdecimal() and "Content-Encoding" not in response.headers:
+    if length.isdecimal():
         _check_length(start + int(length), target.wanted)
     return start
 
@@ -324,11 +328,12 @@ def reach(url: str) -> None:
         proxy = urlsplit(proxies[parts.scheme])
         host, port = proxy.hostname or host, proxy.port or 80
     reason, when = _REACHED.get((host, port), (None, float("-inf")))
-    if time.monotonic() - when > _REMEMBERED_SECONDS:
+    again = time.monotonic() - when <= _REMEMBERED_SECONDS
+    if not again:
         reason = _connect(host, port)
         _REACHED[host, port] = reason, time.monotonic()
     if reason is not None:
-        raise Unreachable(reason)
+        raise Unreachable(reason, again)
 
 
 def _connect(host: str, port: int) -> str | None:

@@ -15,15 +15,24 @@ FINITE = "finite"
 """The fetch that says whether the loss is finite; every other fetch is a number to report."""
 
 
+def reporters(calls: Sequence[Call]) -> list[tuple[str, list[EntryInfo]]]:
+    """Who reports: (prefix of the names, entries). The entries that run parts of one batch report together; a single
+    reporter needs no prefix, several are told apart by `<entry>.`."""
+    groups: dict[int, dict[str, EntryInfo]] = {}
+    for call in calls:
+        if set(call.entry.fetches) - {FINITE} or call.entry.metrics:
+            groups.setdefault(-1 if call.parts > 1 else call.entry.index, {})[call.entry.name] = call.entry
+    found = [list(group.values()) for group in groups.values()]
+    return [("" if len(found) == 1 else f"{group[0].name}.", group) for group in found]
+
+
 def keys_of(calls: Sequence[Call]) -> dict[tuple[int, int], str]:
-    """How each fetch (entry index, column of the result row) is reported: by its own name, or `entry.name` where
-    several entries report."""
-    entries: dict[int, EntryInfo] = {c.entry.index: c.entry for c in calls}
-    reporting = [e for e in entries.values() if any(f != FINITE for f in e.fetches)]
+    """The name under which each fetch (entry index, column of the result row) is reported."""
     return {
-        (e.index, column): fetch if len(reporting) == 1 else f"{e.name}.{fetch}"
-        for e in reporting
-        for column, fetch in enumerate(e.fetches)
+        (entry.index, column): prefix + fetch
+        for prefix, group in reporters(calls)
+        for entry in group
+        for column, fetch in enumerate(entry.fetches)
         if fetch != FINITE
     }
 
@@ -32,11 +41,11 @@ def by_iteration(
     keys: Mapping[tuple[int, int], str], work: Work, results: NDArray[np.float64], iterations: int
 ) -> dict[str, NDArray[np.float64]]:
     """The reported numbers of the first `iterations` iterations; parts of a batch are added."""
-    found = {}
     stop = int(np.searchsorted(work.iterations, iterations))
+    found = {key: np.zeros(iterations) for key in keys.values()}
     for (entry, column), key in keys.items():
         steps = np.flatnonzero(work.entries[:stop] == entry)
-        found[key] = np.bincount(work.iterations[steps], weights=results[steps, column], minlength=iterations)
+        found[key] += np.bincount(work.iterations[steps], weights=results[steps, column], minlength=iterations)
     return found
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 MODEL, OPTIMIZER, STATE, MANIFEST = "model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"
 LAST, BEST = "last", "best"
+NOTE = "paddlecli"
+"""Key of the JSON object in a safetensors file's metadata; one key, since the library writes several in random order."""
 _NAME = re.compile(r"step-(\d{8,})")
 _OLD = ".old"
 
@@ -138,7 +140,7 @@ class Store:
 def _write(folder: Path, snapshot: Snapshot) -> None:
     from safetensors.numpy import save
 
-    note = {"format": str(FORMAT), "step": str(snapshot.step), "choice": snapshot.choice}
+    note = {NOTE: json.dumps({"format": FORMAT, "step": snapshot.step, "choice": snapshot.choice}, sort_keys=True)}
     contents = {
         MODEL: lambda: save(dict(snapshot.model), note),
         OPTIMIZER: lambda: save(dict(snapshot.optimizer), note),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from paddlecli.engine.loop import Means, Trainer
 from paddlecli.engine.machine import Machine
 from paddlecli.engine.place import Place
 from paddlecli.engine.prepare import Prepared, data_of, fields_of, prepare
-from paddlecli.engine.report import Result, expectations, plural
+from paddlecli.engine.report import Result, Status, expectations, plural
 from paddlecli.engine.rundir import RunDir
 from paddlecli.errors import PaddleCliError, RunError, UsageError
 
@@ -47,6 +47,7 @@ class Options:
         max_seconds: stop after so long.
         profile: time each operation.
         initial: parameters and states to start from, by name, instead of the initial values.
+        told: is given the result however the training ends, also when an error is raised behind it.
     """
 
     run_dir: Path | None = None
@@ -56,6 +57,7 @@ class Options:
     max_seconds: float | None = None
     profile: bool = False
     initial: Mapping[str, NDArray[np.generic]] | None = None
+    told: Callable[[Result], None] = lambda result: None
 
 
 def fit(recipe: Recipe, options: Options = Options(), display: Display | None = None) -> Result:
@@ -160,36 +162,44 @@ class _Session:
 
     def train(self, place: Place, fresh: bool) -> Result:
         """Trains and writes down how it ended."""
-        recipe, began = self.prepared.recipe, time.monotonic()
+        began = time.monotonic()
+        trainer: Trainer | None = None
         try:
             self._describe(fresh)
-            with self._means(recipe) as means:
+            with self._means() as means:
                 trainer = Trainer(self.prepared, self.data, means, place)
                 notes = self._notes(trainer)
                 status = trainer.run()
-            result = self._result(trainer, status, time.monotonic() - began, notes)
-            self.run.update(status=status, finished=rundir.now(), steps=place.step, epochs=place.epoch)
-            self.run.say(result.text())
+                code = means.signals.exit_code
+            result = self._result(trainer, status, code, time.monotonic() - began, notes)
+            self._ended(result)
             return result
         except BaseException as error:
-            self._failed(error)
+            self._failed(trainer, error, time.monotonic() - began)
             raise
         finally:
             self.display.close()
             self.run.release()
 
-    @contextmanager
-    def _means(self, recipe: Recipe) -> Iterator[Means]:
-        from paddlecli.engine.schedule import rates_of
+    def _ended(self, result: Result) -> None:
+        self.display.close()
+        self.run.update(
+            status=result.status, finished=rundir.now(), exit_code=result.exit_code, steps=result.steps,
+            epochs=result.epochs, seconds=round(result.seconds, 3),
+        )  # fmt: skip
+        self.run.say(result.text())
+        self.options.told(result)
 
-        store = _store(recipe, self.run)
+    @contextmanager
+    def _means(self) -> Iterator[Means]:
+        store = _store(self.prepared.recipe, self.run)
         store.resume_at(1 << 62)
         limit = self.options.max_seconds
         worker, log = Worker(), EventLog(self.run)
         try:
             with Signals(self.machine.interrupt) as signals:
                 yield Means(
-                    self.machine, self.run, store, log, self.display, worker, signals, rates_of(recipe),
+                    self.machine, self.run, store, log, self.display, worker, signals,
                     self.options.streamed, None if limit is None else time.monotonic() + limit,
                 )  # fmt: skip
         finally:
@@ -237,37 +247,42 @@ class _Session:
             return (f"{train.eval_split} was not evaluated: {reason}",)
         return ()
 
-    def _result(self, trainer: Trainer, status: str, seconds: float, notes: tuple[str, ...]) -> Result:
+    def _result(
+        self, trainer: Trainer, status: Status, code: int, seconds: float, notes: tuple[str, ...] = ()
+    ) -> Result:  # fmt: skip
         place, recipe = trainer.place, self.prepared.recipe
-        metrics: dict[str, Any] = dict(place.latest)
+        metrics: dict[str, Mapping[str, float]] = dict(place.latest)
         if place.best is not None:
             metrics |= {k: v for k, v in place.best.metrics.items() if k != "train"}
-        checked = expectations(recipe, metrics) if status == "completed" else ()
-        saved = modeldir.saved_as(self.run.model)
         return Result(
-            status, self.run.path, place.epoch, place.step, seconds, trainer.samples_per_second, metrics, saved, checked,
-            notes,
-        )  # type: ignore[arg-type]  # fmt: skip
+            status=status,
+            run_dir=self.run.path,
+            epochs=place.epoch,
+            steps=place.step,
+            seconds=seconds,
+            samples_per_second=trainer.samples_per_second,
+            metrics=metrics,
+            exit_code=code,
+            saved=modeldir.saved_as(self.run.model),
+            profile=self.machine.profile() if self.options.profile else (),
+            expectations=expectations(recipe, metrics) if status == "completed" else (),
+            notes=notes,
+        )
 
-    def _failed(self, error: BaseException) -> None:
-        status = "interrupted" if isinstance(error, KeyboardInterrupt) or _is_signal(error) else "failed"
+    def _failed(self, trainer: Trainer | None, error: BaseException, seconds: float) -> None:
+        known = error if isinstance(error, PaddleCliError) else None
+        status: Status = "interrupted" if known is not None and known.kind == "interrupted" else "failed"
+        code = known.exit_code if known is not None else 1
         try:
-            self.run.update(status=status, finished=rundir.now(), error=f"{type(error).__name__}: {error}")
             self.run.say(f"{status}: {error}")
+            if trainer is not None:
+                self._ended(self._result(trainer, status, code, seconds))
+            self.run.update(status=status, exit_code=code, finished=rundir.now(), error=f"{type(error).__name__}: {error}")
         except PaddleCliError:
             pass  # the disk is full or gone: the first error is the one to tell
-
-
-def _is_signal(error: BaseException) -> bool:
-    return isinstance(error, PaddleCliError) and error.kind == "interrupted"
 
 
 def _reporting(recipe: Recipe) -> dict[str, Any]:
     """What `predict` reads of the recipe."""
     labels = recipe.predict.labels
     return {"output": recipe.predict.output, "top": recipe.predict.top, "labels": list(labels) if labels else None}
-
-
-def with_deadline(options: Options, seconds: float | None) -> Options:
-    """The same options with a limit of time."""
-    return replace(options, max_seconds=seconds)

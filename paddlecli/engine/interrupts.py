@@ -72,8 +72,8 @@ class Signals:
 
     @property
     def exit_code(self) -> int:
-        """The exit code that belongs to the signal."""
-        return _CODES[signal.Signals(self.signal)]
+        """The exit code that belongs to the signal; 0 without one."""
+        return _CODES[signal.Signals(self.signal)] if self.signal else 0
 
     def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():

@@ -21,7 +21,7 @@ from paddlecli.config.recipe import Recipe
 from paddlecli.data.columns import Dataset, Rows
 from paddlecli.data.loader import Loader
 from paddlecli.engine import modeldir
-from paddlecli.engine.averages import by_iteration, keys_of
+from paddlecli.engine.averages import by_iteration, keys_of, reporters
 from paddlecli.engine.checkpoint import Snapshot, Store
 from paddlecli.engine.display import Display, Moment
 from paddlecli.engine.evaluation import Evaluator
@@ -30,8 +30,9 @@ from paddlecli.engine.interrupts import Signals, Worker
 from paddlecli.engine.machine import Machine, Outcome
 from paddlecli.engine.place import Best, Place, better
 from paddlecli.engine.prepare import Prepared
-from paddlecli.engine.report import listed
-from paddlecli.engine.requests import Maker, Pace, Rates, Work
+from paddlecli.engine.rates import LearningRates
+from paddlecli.engine.report import Status, listed
+from paddlecli.engine.requests import Maker, Pace, Work
 from paddlecli.engine.rundir import RunDir
 from paddlecli.errors import ConfigError, NumericalError
 
@@ -47,7 +48,6 @@ class Means:
     display: Display
     worker: Worker
     signals: Signals
-    rates: Rates
     streamed: bool = False
     deadline: float | None = None
 
@@ -63,11 +63,13 @@ class Trainer:
             split, train.batch_size, shuffle=train.shuffle, buffer=train.shuffle_buffer or 0, seed=train.seed,
             drop_last=train.drop_last, limit=train.limit_batches,
         )  # fmt: skip
-        self.maker = Maker(prepared.artifact, prepared.calls, prepared.spec, split, train.batch_size, means.rates)
+        self.rates = LearningRates(recipe, self.total_steps, len(self.loader))
+        self.rates.restore(place.schedules)
+        self.maker = Maker(prepared.artifact, prepared.calls, prepared.spec, split, train.batch_size, self.rates)
         self.evaluator = _evaluator(prepared, data, means.machine)
-        self.entries = list({c.entry.name: c.entry for c in prepared.calls}.values())
+        self._reporters = [(prefix, entries[0]) for prefix, entries in reporters(prepared.calls)]
         self._keys = keys_of(prepared.calls)
-        self._rates = [(i, a.of) for i, a in enumerate(prepared.artifact.arguments) if a.kind == "learning_rate"]
+        self._rate_columns = [(i, a.of) for i, a in enumerate(prepared.artifact.arguments) if a.kind == "learning_rate"]
         self._pace = Pace()
         self._order: tuple[int, Rows] | None = None
         self._saved = place.state() if place.step else None
@@ -78,7 +80,7 @@ class Trainer:
         self._check_monitor()
 
     # -- the loop ---------------------------------------------------------------------------------------------------
-    def run(self) -> str:
+    def run(self) -> Status:
         """Trains; returns `completed`, `stopped` (deadline) or `interrupted` (signal). What was done is saved.
 
         Raises:
@@ -115,12 +117,12 @@ class Trainer:
         """Speed of the training steps of this process."""
         return self._trained / self._seconds if self._seconds else 0.0
 
-    def _stopped(self) -> str:
+    def _stopped(self) -> Status | None:
         if self.means.signals.signal:
             return "interrupted"
         if self.means.deadline is not None and time.monotonic() >= self.means.deadline:
             return "stopped"
-        return ""
+        return None
 
     def _at_end(self) -> bool:
         return self.place.batch >= len(self.loader) or self.place.step == self.recipe.train.max_steps
@@ -190,10 +192,10 @@ class Trainer:
         self._seconds += seconds
 
     def _learning_rates(self, work: Work, index: int) -> dict[str, float]:
-        several = len(self._rates) > 1
+        several = len(self._rate_columns) > 1
         return {
             f"learning_rate.{of}" if several else "learning_rate": float(work.args[index, column])
-            for column, of in self._rates
+            for column, of in self._rate_columns
         }
 
     def _show(self, work: Work, values: dict[str, NDArray[np.float64]], done: int) -> None:
@@ -250,6 +252,8 @@ class Trainer:
         self.means.run.say(text)
         self.means.display.result(text)
         self._leave_epoch(whole)
+        self.rates.observe({k: place.latest[k] for k in ("train", measured.split if measured else "train")})
+        place.schedules = self.rates.state()
         value = self._monitored(measured is not None)
         if self._improved(value, epoch) or self._due_by_epochs(whole):
             self._save(value)
@@ -257,8 +261,7 @@ class Trainer:
     def _train_metrics(self) -> dict[str, float]:
         """Means by sample of the epoch in progress."""
         found = self.place.averages.by_sample()
-        for entry in self.entries:
-            prefix = "" if len(self.entries) == 1 else f"{entry.name}."
+        for prefix, entry in self._reporters:
             found |= {prefix + k: v for k, v in self.means.machine.metrics(entry).items()}
         return found
 
@@ -269,7 +272,7 @@ class Trainer:
         self.place.epoch += 1
         self.place.batch = 0
         self.place.averages = type(self.place.averages)()
-        for entry in self.entries:
+        for _, entry in self._reporters:
             self.means.machine.clear_metrics(entry)
 
     def _evaluation_due(self, whole: bool) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddlecli.engine.checkpoint import MODEL
+from paddlecli.engine.checkpoint import MODEL, NOTE
 from paddlecli.engine.files import json_page, read_json, replace, replace_with, saving
 from paddlecli.errors import RunError
 
@@ -40,7 +40,7 @@ class Model:
         preprocessing: what `read_inputs` takes.
         labels: names of the classes by field.
         report: `output`, `top` and `field` of predictions.
-        note: the weights' metadata: `step`, `choice`.
+        note: which checkpoint the weights are: `step`, `choice`.
     """
 
     path: Path
@@ -49,7 +49,7 @@ class Model:
     preprocessing: Mapping[str, Any]
     labels: Mapping[str, list[str]]
     report: Mapping[str, Any]
-    note: Mapping[str, str]
+    note: Mapping[str, Any]
 
 
 def prepare(folder: Path, graph: Graph, preprocessing: Mapping[str, Any], report: Mapping[str, Any]) -> None:
@@ -69,6 +69,29 @@ def prepare(folder: Path, graph: Graph, preprocessing: Mapping[str, Any], report
 def renew(folder: Path, checkpoint: Path) -> None:
     """Makes the weights those of a checkpoint."""
     replace_with(folder / MODEL, checkpoint / MODEL)
+
+
+def saved_as(folder: Path) -> str:
+    """Which parameters a model folder holds: `last, step 2100`; empty without any."""
+    if not (folder / MODEL).is_file():
+        return ""
+    from safetensors import safe_open
+
+    with safe_open(folder / MODEL, framework="numpy") as file:
+        return described(_note(file.metadata()))
+
+
+def _note(metadata: Mapping[str, str] | None) -> dict[str, Any]:
+    try:
+        found = json.loads((metadata or {}).get(NOTE, "{}"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def described(note: Mapping[str, Any]) -> str:
+    """Metadata of weights as a text for users."""
+    return f"{note.get('choice', '?')}, step {note.get('step', '?')}"
 
 
 def read_graph(folder: Path) -> Graph:
@@ -100,8 +123,8 @@ def open_model(folder: Path) -> Model:
     return Model(folder, graph, values, preprocessing, labels, read_json(folder / REPORT), note)
 
 
-def read_weights(path: Path) -> tuple[dict[str, NDArray[np.generic]], dict[str, str]]:
-    """Arrays and metadata of a safetensors file.
+def read_weights(path: Path) -> tuple[dict[str, NDArray[np.generic]], dict[str, Any]]:
+    """Arrays and note of a safetensors file.
 
     Raises:
         RunError: missing or damaged.
@@ -114,7 +137,7 @@ def read_weights(path: Path) -> tuple[dict[str, NDArray[np.generic]], dict[str, 
         )
     try:
         with safe_open(path, framework="numpy") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})
+            return {name: file.get_tensor(name) for name in file.keys()}, _note(file.metadata())
     except (SafetensorError, OSError) as error:
         raise RunError(f"{path}: damaged: {error}") from None
 

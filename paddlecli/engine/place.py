@@ -35,6 +35,7 @@ class Place:
         latest: newest metrics by split.
         measured: step of the newest evaluation, -1 before the first.
         best: by the monitor.
+        schedules: what learning rate schedules remember.
         averages: sums over the epoch in progress.
     """
 
@@ -46,6 +47,7 @@ class Place:
     latest: dict[str, dict[str, float]] = field(default_factory=dict)
     measured: int = -1
     best: Best | None = None
+    schedules: dict[str, dict[str, Any]] = field(default_factory=dict)
     averages: Averages = field(default_factory=Averages)
 
     def state(self) -> dict[str, Any]:
@@ -63,7 +65,7 @@ class Place:
         """
         if state.get("format") != FORMAT:
             raise RunError(f"the checkpoint's state has format {state.get('format')}, this version reads {FORMAT}")
-        known = {k: state[k] for k in ("step", "epoch", "batch", "closed", "samples", "latest", "measured")}
+        known = {k: state[k] for k in ("step", "epoch", "batch", "closed", "samples", "latest", "measured", "schedules")}
         averages = Averages()
         averages.restore(state["averages"])
         best = Best(**state["best"]) if state["best"] else None

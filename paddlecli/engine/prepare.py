@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 from paddlecli.compiler.artifact import Artifact
 from paddlecli.compiler.pipeline import compile_graph
 from paddlecli.config.recipe import Recipe
+from paddlecli.config.schema import Input, WrittenModel
 from paddlecli.data.opening import describe, open_dataset
-from paddlecli.data.spec import DatasetSpec
+from paddlecli.data.spec import DatasetSpec, FieldSpec, Role
 from paddlecli.engine.requests import Call, iteration
 from paddlecli.errors import ConfigError
 from paddlecli.graph.ir import Graph
-from paddlecli.models.build import build, optimizers
+from paddlecli.compiler.optimizer import optimizers
+from paddlecli.models.build import build
 
 if TYPE_CHECKING:
     from paddlecli.data.columns import Dataset
+
+_NO_DATA = ConfigError("the recipe names no data set", hint="write `data: {name: ...}`, or give -o data.name=NAME")
 
 
 @dataclass(frozen=True)
@@ -50,14 +54,23 @@ def _size(shape: tuple[int, ...]) -> int:
 
 
 def fields_of(recipe: Recipe) -> DatasetSpec:
-    """The fields of the recipe's data set; no file is opened.
+    """The fields of the recipe's data set, or without one the inputs that its network declares; no file is opened.
 
     Raises:
-        ConfigError: the recipe names no data.
+        ConfigError: the recipe has neither.
     """
-    if recipe.data is None:
-        raise ConfigError("the recipe names no data set", hint="write `data: {name: ...}`, or give -o data.name=NAME")
-    return describe(recipe.data.name, recipe.data.arguments)
+    if recipe.data is not None:
+        return describe(recipe.data.name, recipe.data.arguments)
+    if isinstance(recipe.model, WrittenModel):
+        return DatasetSpec("inputs", "", tuple(_field(n, i) for n, i in recipe.model.inputs.items()), {})
+    raise _NO_DATA
+
+
+def _field(name: str, declared: Input) -> FieldSpec:
+    axis = declared.ragged if isinstance(declared.ragged, str) else name
+    role: Role = "label" if declared.role == "label" else "input"
+    axes = (axis,) if declared.ragged else ()
+    return FieldSpec(name, role, tuple(declared.shape), declared.dtype, axes, declared.below)
 
 
 def data_of(recipe: Recipe) -> Dataset:
@@ -66,7 +79,8 @@ def data_of(recipe: Recipe) -> Dataset:
     Raises:
         DataError: it is not on this machine (says which command fetches it), or damaged.
     """
-    assert recipe.data is not None
+    if recipe.data is None:
+        raise _NO_DATA
     return open_dataset(recipe.data.name, recipe.data.arguments)
 
 
@@ -84,6 +98,7 @@ def prepare(recipe: Recipe, spec: DatasetSpec, graph: Graph | None = None) -> Pr
     if recipe.optimizer is None:
         raise ConfigError("the recipe names no optimizer, so it cannot be trained")
     whole = build(recipe, spec) if graph is None else graph
-    artifact = compile_graph(whole, optimizers(recipe), recipe.train.seed)
-    calls = iteration(artifact, whole.roles, recipe.train.loop, recipe.train.accumulate)
+    parts = recipe.train.accumulate
+    artifact = compile_graph(whole, optimizers(recipe), recipe.train.seed, accumulate=parts > 1)
+    calls = iteration(artifact, recipe.train.loop, parts)
     return Prepared(recipe, spec, whole, artifact, calls)

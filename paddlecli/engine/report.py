@@ -7,10 +7,13 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from paddlecli.config.recipe import Recipe
 from paddlecli.engine.files import finite
+
+if TYPE_CHECKING:
+    from paddlecli.engine.machine import ProfileRow
 
 Status = Literal["completed", "stopped", "interrupted", "failed"]
 Metrics = Mapping[str, Mapping[str, float]]
@@ -51,7 +54,9 @@ class Result:
         epochs: complete passes over the data, those before a resume included; `steps` likewise.
         seconds: time of this process's training; `samples_per_second` is of the training steps alone.
         metrics: by split; `train` is the last epoch's mean by sample, the evaluated split is of the saved parameters.
+        exit_code: of the command: 0, or 130 or 143 after a signal.
         saved: which parameters `model/` holds.
+        profile: time by kernel, where it was asked for.
     """
 
     status: Status
@@ -61,7 +66,9 @@ class Result:
     seconds: float
     samples_per_second: float
     metrics: Metrics
+    exit_code: int = 0
     saved: str = ""
+    profile: tuple[ProfileRow, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     notes: tuple[str, ...] = field(default=())
 

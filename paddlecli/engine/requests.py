@@ -8,7 +8,7 @@ the whole batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ class Work:
         rows: row numbers of all steps.
         args: [steps, arguments of the plan].
         iterations: which iteration of this request a step belongs to, from 0.
+        axis_firsts: by ragged axis, the index of the step's first row in the whole batch; only for parts of batches.
         columns: for streamed data, the gathered columns by input of each step; None lets the core gather `rows`.
     """
 
@@ -56,6 +57,7 @@ class Work:
     rows: Rows
     args: NDArray[np.float64]
     iterations: Rows
+    axis_firsts: Mapping[str, Rows] = field(default_factory=dict)
     columns: Sequence[Mapping[str, Column]] | None = None
 
     def __len__(self) -> int:
@@ -67,22 +69,23 @@ class Work:
         cut = slice(done, stop)
         return Work(
             self.entries[cut], self.counts[cut], self.firsts[cut], self.steps[cut], self.starts[cut], self.rows,
-            self.args[cut], self.iterations[cut], None if self.columns is None else self.columns[cut],
+            self.args[cut], self.iterations[cut], {k: v[cut] for k, v in self.axis_firsts.items()},
+            None if self.columns is None else self.columns[cut],
         )  # fmt: skip
 
 
-def iteration(artifact: Artifact, roles: Mapping[str, Any], loop: Sequence[str], accumulate: int) -> tuple[Call, ...]:
+def iteration(artifact: Artifact, loop: Sequence[str], accumulate: int) -> tuple[Call, ...]:
     """The calls of one training iteration.
 
     Args:
-        artifact: the compiled graph.
-        roles: what the graph says its entries are for.
+        artifact: the compiled graph, whose roles say what its entries are for.
         loop: the recipe's `train.loop`; empty takes the graph's.
         accumulate: parts that a batch is cut into.
 
     Raises:
         ConfigError: nothing trains, an unknown entry, or accumulation that the graph has no entries for.
     """
+    roles = artifact.roles
     names = list(loop) or list(roles.get("train") or ())
     if not names:
         raise ConfigError("the network has no entry that trains", hint="give it a loss and the recipe an optimizer")
@@ -93,8 +96,9 @@ def iteration(artifact: Artifact, roles: Mapping[str, Any], loop: Sequence[str],
         return tuple(Call(artifact.entries[n]) for n in names)
     if not roles.get("accumulate") or not roles.get("apply") or loop:
         raise ConfigError("train.accumulate needs a network with one training step", hint="set train.accumulate to 1")
-    part = artifact.entries[roles["accumulate"]]
-    return (*(Call(part, i, accumulate) for i in range(accumulate)), Call(artifact.entries[roles["apply"]]))
+    first, more = (artifact.entries[n] for n in roles["accumulate"])
+    parts = [Call(more if i else first, i, accumulate) for i in range(accumulate)]
+    return (*parts, Call(artifact.entries[roles["apply"]]))
 
 
 class Weights:
@@ -160,6 +164,9 @@ class Maker:
         self.calls, self.batch_size, self.split = tuple(calls), batch_size, split
         self._arguments, self._rates = artifact.arguments, rates
         self._weights = Weights(artifact.arguments, spec, split)
+        cut = any(c.parts > 1 for c in self.calls)
+        axes = {axis for f in spec.fields for axis in f.axes} if cut else ()
+        self._lengths = {axis: _lengths(axis, spec, split) for axis in axes}
 
     def make(self, order: Rows, batch: int, count: int, step: int, gather: bool = False) -> Work:
         """Iterations on the `count` batches of `order` from number `batch` on; the first is iteration `step` of the training.
@@ -187,6 +194,7 @@ class Maker:
             args=self._args(rows, starts, step)[iterations],
             iterations=iterations,
         )
+        work = replace(work, axis_firsts={a: _first_rows(n[rows], work, starts) for a, n in self._lengths.items()})
         return self._gathered(work) if gather else work
 
     def _args(self, rows: Rows, starts: Rows, step: int) -> NDArray[np.float64]:
@@ -202,7 +210,13 @@ class Maker:
     def _gathered(self, work: Work) -> Work:
         pieces = (work.rows[s : s + n] for s, n in zip(work.starts, work.counts, strict=True))
         columns = [self.split.take(rows) for rows in pieces]
-        return Work(**{**vars(work), "columns": columns})
+        return replace(work, columns=columns)
+
+
+def _first_rows(lengths: Rows, work: Work, starts: Rows) -> Rows:
+    """Index of each step's first row of an axis in its whole batch, from the lengths of all samples of the request."""
+    edges = np.append(0, np.cumsum(lengths))
+    return np.asarray(edges[work.starts] - edges[starts[work.iterations]])
 
 
 class Pace:

@@ -1,8 +1,9 @@
-"""Learning rates: named schedules, each a function of a tick (a step or an epoch) computed in float64.
+"""Learning rates: named schedules, each a float64 function of a tick (a step or an epoch).
 
-A schedule is bound to the length of the run and the recipe's rate, and then gives the rate of any step; all but
-``reduce_on_plateau`` have no memory, so a resumed run needs nothing but the step. A warm-up rises linearly first; the schedule begins
-at its own tick 0 after it. Formulas: the original's; ticks count from 0.
+A schedule is bound to the length of the run and the recipe's rate, and then gives the rate of any
+step; all but ``reduce_on_plateau`` have no memory, so a resumed run needs nothing but the step. A
+warm-up rises linearly first; the schedule begins at its own tick 0 after it. Formulas: the
+original's; ticks count from 0.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ class Run:
 
     def ticks(self, by: By) -> int:
         """Its length in steps or (started) epochs."""
-        return self.total_steps if by == "step" else -(-self.total_steps // max(self.steps_per_epoch, 1))
+        return (
+            self.total_steps
+            if by == "step"
+            else -(-self.total_steps // max(self.steps_per_epoch, 1))
+        )
 
 
 @dataclass(frozen=True)
@@ -55,20 +60,32 @@ class Settings(Protocol):
 
 
 class Schedule:
-    """The rate of every step of a run: ``schedule(step)``, or ``rates(start, count)`` for a request."""
+    """The rate of every step of a run: ``schedule(step)``, or ``rates(start, count)`` for a
+    request."""
 
-    def __init__(self, curve: Curve | Plateau, run: Run, rate: float, warmup_steps: int = 0, warmup_start: float = 0.0) -> None:
+    def __init__(
+        self,
+        curve: Curve | Plateau,
+        run: Run,
+        rate: float,
+        warmup_steps: int = 0,
+        warmup_start: float = 0.0,
+    ) -> None:
         self._curve, self._run, self._rate = curve, run, rate
         self._warmup_steps, self._warmup_start = warmup_steps, warmup_start
 
     def __call__(self, step: int) -> float:
         """The learning rate of step ``step`` (from 0)."""
         if step < self._warmup_steps:
-            return self._warmup_start + (self._rate - self._warmup_start) * step / self._warmup_steps
+            return (
+                self._warmup_start + (self._rate - self._warmup_start) * step / self._warmup_steps
+            )
         step -= self._warmup_steps
         if isinstance(self._curve, Plateau):
             return self._curve.rate
-        return self._curve.rate(step if self._curve.by == "step" else step // max(self._run.steps_per_epoch, 1))
+        return self._curve.rate(
+            step if self._curve.by == "step" else step // max(self._run.steps_per_epoch, 1)
+        )
 
     def rates(self, start: int, count: int) -> Rates:
         """The rates of steps start .. start + count - 1, float64 [count]."""
@@ -78,7 +95,8 @@ class Schedule:
 
     @property
     def monitor(self) -> str | None:
-        """The metric to :meth:`observe` after each evaluation (``test.loss``); None where the schedule watches none."""
+        """The metric to :meth:`observe` after each evaluation (``test.loss``); None where the
+        schedule watches none."""
         return self._curve.monitor if isinstance(self._curve, Plateau) else None
 
     def observe(self, value: float) -> None:
@@ -123,27 +141,40 @@ def constant(run: Run, rate: float) -> Curve:
 
 
 @SCHEDULES.register("cosine")
-def cosine(run: Run, rate: float, *, steps: Count | None = None, end: NonNegative = 0.0, by: By = "step") -> Curve:
-    """Half a cosine from the rate to `end` over `steps` ticks, the whole run if left out; it rises again after that."""
+def cosine(
+    run: Run, rate: float, *, steps: Count | None = None, end: NonNegative = 0.0, by: By = "step"
+) -> Curve:
+    """Half a cosine from the rate to `end` over `steps` ticks, the whole run if left out; it rises
+    again after that."""
     length = steps or max(run.ticks(by), 1)
     return Curve(lambda t: end + (rate - end) * (1.0 + math.cos(math.pi * t / length)) / 2.0, by)
 
 
 @SCHEDULES.register("noam")
-def noam(run: Run, rate: float, *, d_model: Count, warmup_steps: Count, first: Natural = 1) -> Curve:
-    """rate * d_model^-1/2 * min(t^-1/2, t * warmup_steps^-3/2), t counting from `first` (0 is the 2.x form: no move at step 0)."""
+def noam(
+    run: Run, rate: float, *, d_model: Count, warmup_steps: Count, first: Natural = 1
+) -> Curve:
+    """rate * d_model^-1/2 * min(t^-1/2, t * warmup_steps^-3/2), t counting from `first` (0 is the
+    2.x form: no move at step 0)."""
 
     def at(step: int) -> float:
         t = step + first
-        rise = t * float(warmup_steps) ** -1.5
-        return rate * float(d_model) ** -0.5 * (min(float(t) ** -0.5, rise) if t > 0 else 0.0)
+        if t == 0:
+            return 0.0
+        return rate / math.sqrt(d_model) * min(1.0 / math.sqrt(t), t / math.sqrt(warmup_steps**3))
 
     return Curve(at)
 
 
 @SCHEDULES.register("exponential")
 def exponential(
-    run: Run, rate: float, *, decay_rate: Positive, decay_steps: Count = 1, staircase: bool = False, by: By = "step"
+    run: Run,
+    rate: float,
+    *,
+    decay_rate: Positive,
+    decay_steps: Count = 1,
+    staircase: bool = False,
+    by: By = "step",
 ) -> Curve:
     """rate * decay_rate^(t / decay_steps); `staircase` takes whole exponents only."""
     return Curve(lambda t: rate * decay_rate ** _part(t, decay_steps, staircase), by)
@@ -151,7 +182,13 @@ def exponential(
 
 @SCHEDULES.register("natural_exp")
 def natural_exp(
-    run: Run, rate: float, *, decay_rate: NonNegative, decay_steps: Count = 1, staircase: bool = False, by: By = "step"
+    run: Run,
+    rate: float,
+    *,
+    decay_rate: NonNegative,
+    decay_steps: Count = 1,
+    staircase: bool = False,
+    by: By = "step",
 ) -> Curve:
     """rate * e^(-decay_rate * t / decay_steps); `staircase` takes whole quotients only."""
     return Curve(lambda t: rate * math.exp(-decay_rate * _part(t, decay_steps, staircase)), by)
@@ -159,7 +196,13 @@ def natural_exp(
 
 @SCHEDULES.register("inverse_time")
 def inverse_time(
-    run: Run, rate: float, *, decay_rate: NonNegative, decay_steps: Count = 1, staircase: bool = False, by: By = "step"
+    run: Run,
+    rate: float,
+    *,
+    decay_rate: NonNegative,
+    decay_steps: Count = 1,
+    staircase: bool = False,
+    by: By = "step",
 ) -> Curve:
     """rate / (1 + decay_rate * t / decay_steps); `staircase` takes whole quotients only."""
     return Curve(lambda t: rate / (1.0 + decay_rate * _part(t, decay_steps, staircase)), by)
@@ -167,35 +210,54 @@ def inverse_time(
 
 @SCHEDULES.register("polynomial")
 def polynomial(
-    run: Run, rate: float, *, steps: Count | None = None, end: NonNegative = 1e-4, power: Positive = 1.0, cycle: bool = False,
+    run: Run,
+    rate: float,
+    *,
+    steps: Count | None = None,
+    end: NonNegative = 1e-4,
+    power: Positive = 1.0,
+    cycle: bool = False,
     by: By = "step",
-) -> Curve:  # fmt: skip
-    """(rate - end) * (1 - t/steps)^power + end over `steps` ticks, the whole run if left out; then `end`, or with `cycle` again
-    from above over the next multiple of `steps`."""
+) -> Curve:
+    """(rate - end) * (1 - t/steps)^power + end over `steps` ticks, the whole run if left out; then
+    `end`, or with `cycle` again from above over the next multiple of `steps`."""
     length = steps or max(run.ticks(by), 1)
 
     def at(t: int) -> float:
         whole = length * max(-(-t // length), 1) if cycle else length
-        return (rate - end) * (1.0 - min(t, whole) / whole) ** power + end
+        return (rate - end) * math.pow(1.0 - min(t, whole) / whole, power) + end
 
     return Curve(at, by)
 
 
 @SCHEDULES.register("piecewise")
 def piecewise(
-    run: Run, rate: float, *, boundaries: tuple[Count, ...], values: tuple[NonNegative, ...], by: By = "step"
+    run: Run,
+    rate: float,
+    *,
+    boundaries: tuple[Count, ...],
+    values: tuple[NonNegative, ...],
+    by: By = "step",
 ) -> Curve:
-    """values[i] before tick boundaries[i], the last value after all of them; the first value is the recipe's learning_rate."""
+    """values[i] before tick boundaries[i], the last value after all of them; the first value is the
+    recipe's learning_rate."""
     _ascending("piecewise", "boundaries", boundaries)
     if len(values) != len(boundaries) + 1:
-        raise ConfigError(f"schedule `piecewise`: {len(boundaries)} boundaries need {len(boundaries) + 1} values, not {len(values)}")
+        raise ConfigError(
+            f"schedule `piecewise`: {len(boundaries)} boundaries need {len(boundaries) + 1} values "
+            f"and not {len(values)}"
+        )
     if values[0] != rate:
-        raise ConfigError(f"schedule `piecewise` starts with {values[0]}, but learning_rate is {rate}: they must be equal")
+        raise ConfigError(
+            f"schedule `piecewise` starts with {values[0]}, but learning_rate is {rate}"
+        )
     return Curve(lambda t: values[sum(t >= b for b in boundaries)], by)
 
 
 @SCHEDULES.register("step")
-def step_decay(run: Run, rate: float, *, step_size: Count, gamma: Positive = 0.1, by: By = "epoch") -> Curve:
+def step_decay(
+    run: Run, rate: float, *, step_size: Count, gamma: Positive = 0.1, by: By = "epoch"
+) -> Curve:
     """rate * gamma^(t // step_size)."""
     return Curve(lambda t: rate * gamma ** (t // step_size), by)
 
@@ -211,14 +273,25 @@ def multistep(
 
 @SCHEDULES.register("reduce_on_plateau")
 def reduce_on_plateau(
-    run: Run, rate: float, *, monitor: str = "test.loss", mode: Literal["min", "max"] = "min", factor: Positive = 0.1,
-    patience: Natural = 10, threshold: NonNegative = 1e-4, threshold_mode: Literal["rel", "abs"] = "rel",
-    cooldown: Natural = 0, min_rate: NonNegative = 0.0,
-) -> Plateau:  # fmt: skip
-    """Multiplies the rate by `factor` when `monitor` has not got better by `threshold` for more than `patience` evaluations."""
+    run: Run,
+    rate: float,
+    *,
+    monitor: str = "test.loss",
+    mode: Literal["min", "max"] = "min",
+    factor: Positive = 0.1,
+    patience: Natural = 10,
+    threshold: NonNegative = 1e-4,
+    threshold_mode: Literal["rel", "abs"] = "rel",
+    cooldown: Natural = 0,
+    min_rate: NonNegative = 0.0,
+) -> Plateau:
+    """Multiplies the rate by `factor` when `monitor` has not got better by `threshold` for more
+    than `patience` evaluations."""
     if factor >= 1:
         raise ConfigError(f"schedule `reduce_on_plateau`: factor {factor} must be below 1")
-    return Plateau(rate, monitor, mode, factor, patience, threshold, threshold_mode, cooldown, min_rate)
+    return Plateau(
+        rate, monitor, mode, factor, patience, threshold, threshold_mode, cooldown, min_rate
+    )
 
 
 @dataclass
@@ -265,7 +338,9 @@ class Plateau:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Sets what :meth:`state_dict` gave."""
-        self.rate, self.best, self.bad, self.resting = (state[k] for k in ("rate", "best", "bad", "resting"))
+        self.rate, self.best, self.bad, self.resting = (
+            state[k] for k in ("rate", "best", "bad", "resting")
+        )
 
 
 def _part(t: int, length: int, staircase: bool) -> float:

@@ -8,12 +8,12 @@ step to the first: gradients of its packed values are packed, weight gradients b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paddlecli import ops
 from paddlecli.graph.builder import Emitter, fault, step_value
-from paddlecli.graph.ir import Entry, Graph, Item, Loop, Node, Rows, Tensor, flat, storage_of, tensors_of
+from paddlecli.graph.ir import Entry, Graph, Item, Loop, Node, Origin, Rows, Tensor, flat, storage_of, tensors_of
 from paddlecli.ops.base import Attr, Kernel, RowGrad
 from paddlecli.ops.spec import Spec
 
@@ -25,12 +25,12 @@ def differentiate(graph: Graph) -> Graph:
         ConfigError: an op on the way has no gradient, or a sparse table is also used densely.
     """
     entries = {name: _entry(graph, e) if e.updates else e for name, e in graph.entries.items()}
-    return Graph(graph.inputs, graph.parameters, graph.states, graph.arguments, entries, graph.roles, graph.labels)
+    return replace(graph, entries=entries)
 
 
 def _entry(graph: Graph, entry: Entry) -> Entry:
     if entry.loss is None:
-        raise fault(_last_origin(entry), f"entry {entry.name!r} updates parameters but has no loss")
+        raise fault(entry.updates[0].origin, f"entry {entry.name!r} updates parameters but has no loss")
     wanted = [graph.parameters[p] for u in entry.updates for p in u.parameters]
     items = list(entry.items)
     walk = _Walk(graph, items, wanted)
@@ -39,11 +39,8 @@ def _entry(graph: Graph, entry: Entry) -> Entry:
     return done
 
 
-def _last_origin(entry: Entry) -> Any:
-    from paddlecli.graph.ir import Origin
-
-    nodes = list(flat(entry.items))
-    return nodes[-1].origin if nodes else Origin()
+_Writer = tuple[Node, str] | None
+"""The node and port that make a gradient, for it alone; None when others read it too."""
 
 
 @dataclass(eq=False)
@@ -98,6 +95,7 @@ class _Scan:
     loop: Loop
     before: list[Item] = field(default_factory=list)
     after: list[Item] = field(default_factory=list)
+    kept: dict[int, Tensor] = field(default_factory=dict)
 
     def value(self, name: str, spec: Spec) -> Tensor:
         assert self.loop.axis is not None
@@ -117,6 +115,8 @@ class _Walk:
         self.active = self._active()
         self.grads: dict[int, _Grad] = {}
         self.rows: dict[int, list[RowGrad]] = {}
+        self.tables: dict[int, Origin] = {}
+        self.at = Origin()
 
     def _active(self) -> set[int]:
         """Tensors that depend on a wanted parameter (through loops too, hence until nothing changes)."""
@@ -156,6 +156,7 @@ class _Walk:
         op = ops.get(node.kernel.op)
         if not op.differentiable:
             raise fault(node.origin, f"[{op.name}] has no gradient, but a parameter before it is trained")
+        self.at = node.origin
         rules = _Rules(self, node, scan)
         found = op.grad(rules, node, dy)
         made = {id(t): (n, k) for n in rules.made for k, v in n.results.items() for t in tensors_of(v)}
@@ -182,9 +183,9 @@ class _Walk:
     def _add(self, target: Tensor, grad: Any, made: Mapping[int, tuple[Node, str]], scan: _Scan | None) -> None:
         if isinstance(grad, RowGrad):
             if target.role != "parameter" or scan is not None:
-                raise fault(_last_origin(Entry("", True, self.forward)),
-                            f"[embedding] {target.name}: a row-sparse gradient needs a parameter outside a scan")
+                raise fault(self.at, f"[embedding] {target.name}: a row-sparse gradient needs a parameter outside a scan")
             self.rows.setdefault(id(target), []).append(grad)
+            self.tables[id(target)] = self.at
             return
         writer = made.get(id(grad))
         if scan is not None:
@@ -192,17 +193,11 @@ class _Walk:
             return
         old = self.grads.get(id(target))
         if old is None:
-            self.grads[id(target)] = self._first(target, grad, writer)
+            self.grads[id(target)] = _first(grad, writer)
         else:
             self._more(target, old, grad, writer)
 
-
-    def _first(self, target: Tensor, grad: Tensor, writer: tuple[Node, str] | None) -> _Grad:
-        owned = writer is not None and not ops.get(writer[0].kernel.op).inplace_views
-        node, port = writer if writer is not None else (None, "")
-        return _Grad(grad, node, port, owned)
-
-    def _more(self, target: Tensor, old: _Grad, grad: Tensor, writer: tuple[Node, str] | None) -> None:
+    def _more(self, target: Tensor, old: _Grad, grad: Tensor, writer: _Writer) -> None:
         if not old.owned:
             self.grads[id(target)] = self._summed(old.tensor, grad)
             return
@@ -220,7 +215,7 @@ class _Walk:
 
     def _emit_copy(self, source: Tensor, target: Tensor, add: bool) -> Node:
         kernel = ops.get("copy").forward
-        node = Node(kernel, {kernel.inputs[0].name: source}, {kernel.outputs[0].name: target}, {})
+        node = Node(kernel, {kernel.inputs[0].name: source}, {kernel.outputs[0].name: target}, {}, self.at)
         if add:
             node.accumulate = frozenset([kernel.outputs[0].name])
         self.sink.append(node)
@@ -233,7 +228,8 @@ class _Walk:
                 raise fault(loop.origin, "[decode] is not differentiable: it belongs into entries without updates")
             return
         assert loop.axis is not None
-        outer, body = self.sink, []
+        outer = self.sink
+        body: list[Any] = []
         back = Loop("scan", body, loop.axis, not loop.reverse, origin=loop.origin)
         scan = _Scan(back)
         self.sink = body
@@ -255,8 +251,7 @@ class _Walk:
                 if t.role == "previous" and self.wants(t):
                     assert t.base is not None and t.init is not None
                     self._zeros(t.base, scan)
-                    if self.wants(t.init):
-                        self._zeros(t.init, scan)
+                    self._zeros(t.init, scan)
                 elif t.role == "prefix" and self.wants(t):
                     assert t.base is not None
                     self._zeros(t.base, scan)
@@ -281,45 +276,56 @@ class _Walk:
             return
         kernel = ops.get("fill").forward
         fresh = Tensor(f"d.{target.name}", target.spec)
-        node = Node(kernel, {}, {kernel.outputs[0].name: fresh}, {"value": 0.0})
+        node = Node(kernel, {}, {kernel.outputs[0].name: fresh}, {"value": 0.0}, scan.loop.origin)
         scan.before.append(node)
         self.grads[id(target)] = _Grad(fresh, node, kernel.outputs[0].name, True)
 
-    def _add_inside(self, target: Tensor, grad: Tensor, writer: tuple[Node, str] | None, scan: _Scan) -> None:
+    def _add_inside(self, target: Tensor, grad: Tensor, writer: _Writer, scan: _Scan) -> None:
         if not target.is_view:
             self._add_whole(target, grad, writer, scan)
-            return
-        into = self._inside_target(target)
-        if into is None:  # the first writer of a value inside this body
-            assert target.base is not None
-            if writer is None or grad.base is None:
-                raise fault(scan.loop.origin, f"[scan] the gradient of {target.name} passes through unchanged at its first use")
-            self.grads[id(target.base)] = _Grad(grad.base, writer[0], writer[1], True)
-            return
-        if writer is not None and _redirect(*writer, grad, into):
-            return
-        self._emit_copy(grad, into, add=True)
+        elif target.role == "step":
+            self._add_step(target, grad, writer)
+        else:
+            self._into(self._held(target), grad, writer)
 
-    def _inside_target(self, target: Tensor) -> Tensor | None:
-        assert target.base is not None
+    def _add_step(self, target: Tensor, grad: Tensor, writer: _Writer) -> None:
+        """A value of the present step: all its gradients come in this step, the first one makes it."""
+        assert target.base is not None and grad.base is not None
         old = self.grads.get(id(target.base))
-        if target.role == "step":
-            return None if old is None else Tensor("d." + target.name, target.spec, "step", base=old.tensor)
-        assert old is not None
-        if target.role == "prefix":
-            return Tensor("d." + target.name, target.spec, "prefix", base=old.tensor)
-        assert target.init is not None
-        init = self.grads.get(id(target.init))
-        first = init.tensor if init is not None else self._sink_for(target.init)
-        return Tensor("d." + target.name, target.spec, "previous", base=old.tensor, init=first)
+        if old is None:
+            self.grads[id(target.base)] = _first(grad.base, writer)
+        elif old.owned:
+            self._into(self._step_view(target, old.tensor), grad, writer)
+        else:
+            total = self._summed(self._step_view(target, old.tensor), grad)
+            assert total.tensor.base is not None
+            self.grads[id(target.base)] = replace(total, tensor=total.tensor.base)
 
-    def _sink_for(self, init: Tensor) -> Tensor:
-        """A place for a start value's gradient that nobody reads."""
-        fresh = Tensor(f"d.{init.name}#unused", init.spec)
-        self.grads[id(init)] = _Grad(fresh, None, "", True)
-        return fresh
+    def _into(self, into: Tensor, grad: Tensor, writer: _Writer) -> None:
+        if writer is None or not _redirect(*writer, grad, into):
+            self._emit_copy(grad, into, add=True)
 
-    def _add_whole(self, target: Tensor, grad: Tensor, writer: tuple[Node, str] | None, scan: _Scan) -> None:
+    def _held(self, target: Tensor) -> Tensor:
+        """Where gradients of a memory or a static input are added; ``_prepare`` has made the places."""
+        assert target.base is not None
+        base = self.grads[id(target.base)].tensor
+        init = None if target.init is None else self.grads[id(target.init)].tensor
+        return Tensor("d." + target.name, target.spec, target.role, base=base, init=init)
+
+    def _packed(self, node: Node, scan: _Scan) -> Node:
+        """The node on all packed rows. What it reads of memories and static inputs is kept by a copy in the loop."""
+
+        def keep(tensor: Tensor) -> Tensor:
+            if tensor.role not in ("previous", "prefix"):
+                return whole(tensor)
+            if id(tensor) not in scan.kept:
+                scan.kept[id(tensor)] = scan.value(f"{tensor.name}.kept", tensor.spec)
+                self._emit_copy(tensor, scan.kept[id(tensor)], add=False)
+            return whole(scan.kept[id(tensor)])
+
+        return node.map(keep)
+
+    def _add_whole(self, target: Tensor, grad: Tensor, writer: _Writer, scan: _Scan) -> None:
         """A parameter's gradient: the node moves behind the loop and runs once on all packed rows."""
         if writer is None or not writer[0].kernel.rowwise or any(t.is_view for t in writer[0].outputs):
             raise fault(scan.loop.origin, f"[{writer[0].kernel.op if writer else 'scan'}] the gradient of {target.name} cannot be "
@@ -327,7 +333,7 @@ class _Walk:
         node, port = writer
         if node in scan.loop.body:
             scan.loop.body.remove(node)
-            packed = node.map(whole)
+            packed = self._packed(node, scan)
             scan.after.append(packed)
             node.args, node.results = packed.args, packed.results
         moved = next(n for n in scan.after if isinstance(n, Node) and any(t is grad for t in n.outputs))
@@ -350,9 +356,11 @@ class _Walk:
         dense = self.grads.get(id(parameter))
         if rows is not None:
             if dense is not None:
-                raise fault(_last_origin(Entry("", True, self.forward)), f"{parameter.name} is a row-sparse table that is also used "
-                            "densely: say sparse: false where it is embedded")  # fmt: skip
+                text = f"[embedding] {parameter.name} is a row-sparse table that is also used densely: say sparse: false here"
+                raise fault(self.tables[id(parameter)], text)
             return self._merge(parameter, rows)
+        if dense is None and parameter.info is not None and parameter.info.sparse:
+            return self._no_rows(parameter)
         target = Tensor(f"d.{parameter.name}", parameter.spec, "gradient", of=parameter.name)
         if dense is None:
             kernel = ops.get("fill").forward
@@ -363,6 +371,13 @@ class _Walk:
             self._emit_copy(dense.tensor, target, add=False)
         return target
 
+    def _no_rows(self, parameter: Tensor) -> Rows:
+        """The gradient of a table that the loss does not read."""
+        e = Emitter(self.graph, self.sink, "d.")
+        e._names = self.names
+        row = tuple(d.coefficient for d in parameter.spec.shape[1:])
+        return Rows(e.constant([], "i64"), e.constant([], shape=(0, *row)), e.constant([0], "i64"))
+
     def _merge(self, parameter: Tensor, rows: list[RowGrad]) -> Rows:
         e = Emitter(self.graph, self.sink, "d.")
         e._names = self.names
@@ -370,6 +385,13 @@ class _Walk:
         pairs = [t for r in parts for t in (r.ids, r.values)]
         ids, values, count = e.apply("rows_merge", *pairs)
         return Rows(ids, values, count)
+
+
+def _first(tensor: Tensor, writer: _Writer) -> _Grad:
+    """The first gradient of a tensor; a view of another one, or one that is read elsewhere, belongs to nobody."""
+    if writer is None or ops.get(writer[0].kernel.op).inplace_views:
+        return _Grad(tensor, None, "", False)
+    return _Grad(tensor, *writer, True)
 
 
 def whole(tensor: Tensor) -> Tensor:

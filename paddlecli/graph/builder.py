@@ -104,7 +104,7 @@ class Emitter:
         if missing := [k for k in known if k not in given and k not in defaults]:
             raise TypeError(f"{kernel.full_name} needs the attributes {missing}")
         make = {"int": int, "float": float, "bool": bool, "list": lambda v: tuple(int(i) for i in v)}
-        return {k: make[t](given.get(k, defaults.get(k))) for k, t in known.items()}  # type: ignore[operator, arg-type]
+        return {k: make[t](given.get(k, defaults.get(k))) for k, t in known.items()}  # type: ignore[operator]
 
     def _check(self, kernel: Kernel, ports: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         if extra := set(given) - set(ports):
@@ -225,11 +225,15 @@ class Builder(Emitter):
         yield
         self._name = ""
 
+    def outermost(self) -> None:
+        """Raises ConfigError inside the body of a loop."""
+        if self.items is not self.entry.items:
+            raise fault(self.origin, "[scan] a loop inside a loop is not possible")
+
     @contextmanager
     def body(self, axis: Axis | None = None) -> Iterator[list[Item]]:
         """Nodes written inside form the body of a loop; over ``axis`` their values are step views."""
-        if self.items is not self.entry.items:
-            raise fault(self.origin, "[scan] a loop inside a loop is not possible")
+        self.outermost()
         nodes: list[Item] = []
         self.items, self._scan = nodes, axis
         try:
@@ -308,7 +312,7 @@ class Builder(Emitter):
         if not count:
             count = f"axis:{values.spec.axis.name}" if values.spec.axis else "batch"
         weight = self.argument(f"weight.{name}" if count == "batch" else f"weight.{name}.{count}", "weight", name, count)
-        mean = self.apply("weighted_mean", values, weight)
+        mean: Tensor = self.apply("weighted_mean", values, weight)
         total = mean if self.entry.loss is None else self.apply("sum", [self.entry.loss, mean])
         self.entry.loss = self.entry.fetches["loss"] = total
         self.metric(name, "mean_metric", {"values": values, "counted": counted})

@@ -195,10 +195,11 @@ class Metric:
 
 @dataclass
 class Update:
-    """Which parameters an entry updates, and by which optimizer of the recipe."""
+    """Which parameters an entry updates, by which optimizer of the recipe, and where the recipe says so."""
 
     optimizer: str
     parameters: list[str]
+    origin: Origin = Origin()
 
 
 @dataclass

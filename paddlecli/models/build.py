@@ -5,7 +5,6 @@ from __future__ import annotations
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import METRICS, MODELS
 from paddlecli.config.schema import MetricCall, NamedModel, WrittenModel
-from paddlecli.errors import ConfigError
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Entry, Graph, Origin, Tensor, Update
 from paddlecli.graph.prune import prune
@@ -24,7 +23,7 @@ def build(recipe: Recipe, data: Fields) -> Graph:
     Raises:
         ConfigError: layers do not fit each other or the data; names the layer, both shapes, the line.
     """
-    graph = Graph(labels=tuple(f.name for f in data.labels()))
+    graph = Graph(labels=tuple(f.name for f in data.fields if f.role == "label"))
     model = recipe.model
     if isinstance(model, WrittenModel) and model.entries:
         _entries(graph, model, recipe, data)
@@ -51,10 +50,16 @@ def _ordinary(graph: Graph, model: NamedModel | WrittenModel, recipe: Recipe, da
         graph.roles["evaluate"] = EVALUATE
     if trained:
         if graph.entries[TRAIN].loss is None:
-            raise ConfigError("the network has no loss, so it cannot be trained", hint="write `loss:` under `model:`")
+            raise fault(_origin(recipe, "model"), "the network has no loss, so it cannot be trained: write `loss:` under `model:`")
         names = [n for n, t in graph.parameters.items() if t.info is None or t.info.trainable]
-        graph.entries[TRAIN].updates.append(Update(_only(recipe), names))
+        graph.entries[TRAIN].updates.append(Update(_only(recipe), names, _origin(recipe, "optimizer")))
         graph.entries[TRAIN].outputs.clear()
+
+
+def _origin(recipe: Recipe, *path: str | int) -> Origin:
+    """The recipe line of a setting."""
+    where = recipe.where(path)
+    return Origin(where.file, where.line, where.column)
 
 
 def _only(recipe: Recipe) -> str:
@@ -62,7 +67,8 @@ def _only(recipe: Recipe) -> str:
     found = [name or DEFAULT_OPTIMIZER for name in recipe.optimizers()]
     if len(found) != 1:
         names = ", ".join(found)
-        raise ConfigError(f"there are {len(found)} optimizers ({names}), but the network has no entries that say which to use")
+        text = f"there are {len(found)} optimizers ({names}), but the network has no entries that say which to use"
+        raise fault(_origin(recipe, "optimizer"), text)
     return found[0]
 
 
@@ -74,8 +80,7 @@ def _predict(evaluate: Entry) -> Entry:
 
 def _write(net: Network, model: NamedModel | WrittenModel, recipe: Recipe) -> None:
     if isinstance(model, NamedModel):
-        where = recipe.where(("model", "name"))
-        with net.at(Origin(where.file, where.line, where.column)):
+        with net.at(_origin(recipe, "model", "name")):
             MODELS.get(model.name).function(net, **MODELS.bind(model.name, model.arguments))
         return
     writer = Writer(net, model, recipe)
@@ -84,7 +89,7 @@ def _write(net: Network, model: NamedModel | WrittenModel, recipe: Recipe) -> No
     last = writer.layers(model.layers, names, ("model", "layers"), first)
     if model.loss is not None:
         writer.loss(model.loss, names, ("model", "loss"), last)
-    writer.outputs(model.outputs, names, last)
+    writer.outputs(model.outputs, names, ("model", "outputs"), last)
 
 
 def _entries(graph: Graph, model: WrittenModel, recipe: Recipe, data: Fields) -> None:
@@ -98,18 +103,12 @@ def _entries(graph: Graph, model: WrittenModel, recipe: Recipe, data: Fields) ->
         last = writer.layers(entry.layers, names, ("model", "entries", name, "layers"), last)
         if entry.loss is not None:
             writer.loss(entry.loss, names, ("model", "entries", name, "loss"), last)
-        for key, source in entry.outputs.items():
-            net.output(key, writer._named(source, names))
+        writer.outputs(entry.outputs, names, ("model", "entries", name, "outputs"))
     for name, entry in model.entries.items():
         if entry.update is not None:
             writers[name].update(entry, ("model", "entries", name))
     updating = [n for n, e in model.entries.items() if e.update is not None]
     graph.roles = {"train": list(recipe.train.loop) or updating}
-    unknown = [n for n in recipe.train.loop if n not in model.entries]
-    if unknown:
-        where = recipe.where(("train", "loop"))
-        raise fault(Origin(where.file, where.line, where.column), f"train.loop names {unknown}, the entries are "
-                    f"{list(model.entries)}")  # fmt: skip
     _roles(graph, model)
 
 
@@ -125,8 +124,7 @@ def _roles(graph: Graph, model: WrittenModel) -> None:
 
 def _metrics(net: Network, recipe: Recipe) -> None:
     for i, call in enumerate(recipe.metrics):
-        where = recipe.where(("metrics", i))
-        with net.at(Origin(where.file, where.line, where.column)):
+        with net.at(_origin(recipe, "metrics", i)):
             _metric(net, call)
 
 

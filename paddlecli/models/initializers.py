@@ -1,7 +1,9 @@
-"""First values of parameters: drawn from (seed, parameter name) alone, so the order of parameters does not matter.
+"""First values of parameters.
 
-The numbers come from the raw words of the Philox generator, a function of key and counter whose output numpy keeps fixed, and are
-turned into uniform and normal values here. Formulas: the original's (Xavier: Glorot and Bengio 2010; MSRA: He et al. 2015).
+They follow from (seed, parameter name) alone, so the order of parameters does not matter. The
+numbers come from the raw words of the Philox generator, a function of key and counter whose output numpy
+keeps fixed, and are turned into uniform and normal values here. Formulas: the original's (Xavier:
+Glorot and Bengio 2010; MSRA: He et al. 2015).
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, np.dtype[Any]]
+else:  # the registry reads the hints of what it holds, and numpy is not to be imported for that
+    Array = Any
 
 Shape = tuple[int, ...]
 Distribution = Literal["uniform", "normal"]
@@ -61,7 +65,8 @@ def initialise(spec: str | Mapping[str, Any], shape: Sequence[int], seed: int, n
     """First values of a parameter.
 
     Args:
-        spec: a registered name, ``{name: xavier, distribution: normal}``, or ``{xavier: {distribution: normal}}``.
+        spec: a registered name, ``{name: xavier, distribution: normal}``, or ``{xavier:
+            {distribution: normal}}``.
         shape: the parameter's.
         seed: the run's.
         name: the parameter's path, ``fc1/w``.
@@ -70,7 +75,8 @@ def initialise(spec: str | Mapping[str, Any], shape: Sequence[int], seed: int, n
         float32 array of that shape.
 
     Raises:
-        ConfigError: no initialiser has that name, its arguments do not fit, or it cannot make that shape.
+        ConfigError: no initialiser has that name, its arguments do not fit, or it cannot make that
+            shape.
     """
     import numpy as np
 
@@ -78,7 +84,9 @@ def initialise(spec: str | Mapping[str, Any], shape: Sequence[int], seed: int, n
     bound = INITIALIZERS.bind(kind, arguments)
     values = INITIALIZERS.get(kind).function(tuple(shape), Stream(seed, name), **bound)
     if np.shape(values) != tuple(shape):
-        raise ConfigError(f"initialiser `{kind}` gives shape {list(np.shape(values))}, {name} has {list(shape)}")
+        raise ConfigError(
+            f"initialiser `{kind}` gives shape {list(np.shape(values))}, {name} has {list(shape)}"
+        )
     return np.ascontiguousarray(values, np.float32)
 
 
@@ -88,14 +96,16 @@ def _call(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if "name" in spec:
         return str(spec["name"]), {k: v for k, v in spec.items() if k != "name"}
     if len(spec) != 1:
-        raise ConfigError(f"an initialiser is a name or one name with arguments, not {sorted(spec)}")
+        raise ConfigError(
+            f"an initialiser is a name or one name with arguments, not {sorted(spec)}"
+        )
     kind, arguments = next(iter(spec.items()))
     return kind, dict(arguments or {})
 
 
 def fans(shape: Shape) -> tuple[int, int]:
-    """Inputs and outputs of one unit: rows and columns of a matrix; a filter [out, in/groups, k...] has in/groups*k... and
-    out*k...; of a vector both are its length."""
+    """Inputs and outputs of one unit: rows and columns of a matrix; a filter [out, in/groups, k...]
+    has in/groups*k... and out*k...; of a vector both are its length."""
     if len(shape) < 2:
         return (shape[0], shape[0]) if shape else (1, 1)
     if len(shape) == 2:
@@ -127,24 +137,37 @@ def normal(shape: Shape, stream: Stream, *, mean: float = 0.0, std: NonNegative 
 
 
 @INITIALIZERS.register("truncated_normal")
-def truncated_normal(shape: Shape, stream: Stream, *, mean: float = 0.0, std: NonNegative = 1.0) -> Array:
+def truncated_normal(
+    shape: Shape, stream: Stream, *, mean: float = 0.0, std: NonNegative = 1.0
+) -> Array:
     """Normal, drawn again where it lies more than two standard deviations off."""
     return (mean + std * stream.truncated(prod(shape))).reshape(shape)
 
 
 @INITIALIZERS.register("xavier")
 def xavier(
-    shape: Shape, stream: Stream, *, distribution: Distribution = "uniform", fan_in: Positive | None = None,
+    shape: Shape,
+    stream: Stream,
+    *,
+    distribution: Distribution = "uniform",
+    fan_in: Positive | None = None,
     fan_out: Positive | None = None,
-) -> Array:  # fmt: skip
-    """Variance 2/(in + out): uniform within sqrt(6/(in + out)), or normal. The fans are the shape's unless given."""
+) -> Array:
+    """Variance 2/(in + out): uniform within sqrt(6/(in + out)), or normal. The fans are the shape's
+    unless given."""
     inputs, outputs = fans(shape)
     total = (fan_in or inputs) + (fan_out or outputs)
     return _scaled(shape, stream, distribution, 2.0 / total if total else 0.0)
 
 
 @INITIALIZERS.register("msra")
-def msra(shape: Shape, stream: Stream, *, distribution: Distribution = "uniform", fan_in: Positive | None = None) -> Array:
+def msra(
+    shape: Shape,
+    stream: Stream,
+    *,
+    distribution: Distribution = "uniform",
+    fan_in: Positive | None = None,
+) -> Array:
     """Variance 2/in: uniform within sqrt(6/in), or normal. For layers before a relu."""
     inputs = fan_in or fans(shape)[0]
     return _scaled(shape, stream, distribution, 2.0 / inputs if inputs else 0.0)
@@ -159,11 +182,14 @@ def _scaled(shape: Shape, stream: Stream, distribution: Distribution, variance: 
 
 @INITIALIZERS.register("bilinear")
 def bilinear(shape: Shape, stream: Stream) -> Array:
-    """Weights of a transposed convolution that enlarges bilinearly; shape [channels, channels per group, k, k]."""
+    """Weights of a transposed convolution that enlarges bilinearly; shape [channels, channels per
+    group, k, k]."""
     import numpy as np
 
     if len(shape) != 4 or shape[2] != shape[3]:
-        raise ConfigError(f"initialiser `bilinear` needs a shape [channels, channels, k, k], not {list(shape)}")
+        raise ConfigError(
+            f"initialiser `bilinear` needs a shape [channels, channels, k, k], not {list(shape)}"
+        )
     factor = -(-shape[3] // 2)
     center = (2 * factor - 1 - factor % 2) / (2.0 * factor)
     line = 1.0 - np.abs(np.arange(shape[3]) / factor - center)

@@ -16,6 +16,7 @@ from paddlecli.config.types import Count, Fraction, Name, Natural, Pair, Positiv
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Tensor
 from paddlecli.models.network import Network
+from paddlecli.ops.sequence_pool import MODES
 
 Activation = Literal[
     "none", "relu", "tanh", "sigmoid", "softmax", "leaky_relu", "elu", "selu", "relu6", "swish", "gelu", "mish",
@@ -65,7 +66,7 @@ def fc(
         for i, x in enumerate(xs):
             rows = _trailing(net, x, flatten)
             w = net.parameter("w" if i == 0 else f"w{i}", (rows, size), initial(weight_init))
-            parts.append(net.apply("matmul", x, w, flatten=flatten))
+            parts.append(net.apply("matmul", x, w, num_flatten_dims=flatten))
         y = parts[0] if len(parts) == 1 else net.apply("sum", parts)
         if bias:
             y = net.apply("bias", y, net.parameter("b", (size,), initial(bias_init)), axis=-1)
@@ -130,12 +131,13 @@ def pool2d(
     """Largest or mean value of each window of x [N, C, H, W]. ``stride`` is the window's size if left out; ``exclusive`` leaves the padding
     out of a mean; ``whole`` pools each channel to one value."""
     with net.layer("pool2d"):
-        window = _both(size)
+        window = (1, 1) if whole else _both(size)
         step = window if stride is None else _both(stride)
-        if whole:
-            window = step = (x.spec.shape[2].coefficient, x.spec.shape[3].coefficient)
-        return net.apply("pool2d", x, kind=kind, window=window, stride=step, padding=_both(padding),  # type: ignore[no-any-return]
-                         exclusive=exclusive, ceil_mode=ceil_mode)  # fmt: skip
+        result: Tensor = net.apply(
+            "pool2d", x, average=kind == "average", window=window, stride=step, padding=_both(padding),
+            exclusive=exclusive, ceil_mode=ceil_mode, adaptive=whole,
+        )  # fmt: skip
+        return result
 
 
 @LAYERS.register("batch_norm")
@@ -173,7 +175,7 @@ def dropout(
         upscale = mode == "upscale_in_train"
         if net.training:
             return net.apply("dropout", x, rate=rate, upscale=upscale)  # type: ignore[no-any-return]
-        return x if upscale else net.apply("scale", x, scale=1.0 - rate, shift=0.0)
+        return x if upscale else net.apply("scale", x, a=1.0 - rate, b=0.0)
 
 
 @LAYERS.register("concat")
@@ -187,14 +189,14 @@ def concat(net: Network, *xs: Tensor, axis: int = 1) -> Tensor:
 def reshape(net: Network, x: Tensor, *, shape: tuple[int, ...]) -> Tensor:
     """x under another shape; ``shape`` leaves out the batch, one size may be -1."""
     with net.layer("reshape"):
-        return net.apply("reshape", x, shape=(0, *shape))  # type: ignore[no-any-return]
+        return net.apply("reshape", x, dims=(0, *shape))  # type: ignore[no-any-return]
 
 
 @LAYERS.register("flatten")
 def flatten(net: Network, x: Tensor) -> Tensor:
     """[N, ...] as [N, size]."""
     with net.layer("flatten"):
-        return net.apply("reshape", x, shape=(0, -1))  # type: ignore[no-any-return]
+        return net.apply("reshape", x, dims=(0, -1))  # type: ignore[no-any-return]
 
 
 @LAYERS.register("sequence_pool")
@@ -205,7 +207,8 @@ def sequence_pool(
     with net.layer("sequence_pool"):
         if x.spec.axis is None:
             raise fault(net.origin, f"[sequence_pool] {x.name} is {x.spec} and lies on no ragged axis")
-        return net.apply("sequence_pool", x, kind=kind, pad_value=pad_value)  # type: ignore[no-any-return]
+        result: Tensor = net.apply("sequence_pool", x, mode=MODES.index(kind), pad_value=pad_value)
+        return result
 
 
 @LAYERS.register("scan")

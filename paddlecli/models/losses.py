@@ -17,7 +17,7 @@ def finish(net: Network, values: Tensor, scores: Tensor, label: Tensor, *, name:
     """Makes per-row values [N, ...] the entry's loss: a row's value is the mean of its elements. Returns the loss [1]."""
     row = math.prod(d.coefficient for d in values.spec.shape[1:])
     if row > 1:
-        values = net.apply("reduce_mean", values, axes=tuple(range(1, values.spec.ndim)), keep=False)
+        values = net.apply("reduce_mean", values, dims=tuple(range(1, values.spec.ndim)))
     net.prediction, net.target = scores, label
     return net.loss(values, name, count)
 

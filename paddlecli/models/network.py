@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from paddlecli import ops
 from paddlecli.graph.builder import Builder, fault
 from paddlecli.graph.ir import Graph, Tensor
+from paddlecli.ops.cast import code
 from paddlecli.ops.spec import BATCH, Axis, Spec
 
 DTYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8",
@@ -94,7 +94,7 @@ class Network(Builder):
 
     def _field(self, field: Field) -> Tensor:
         if field.name not in self._fields:
-            raw = self.input(field.name, field_spec(field))
+            raw = self.input(field.name, field_spec(field, self.data.fields))
             self._fields[field.name] = self._preprocess(raw, field)
         return self._fields[field.name]
 
@@ -103,16 +103,18 @@ class Network(Builder):
         if pre is None:
             return raw
         with self.scope(field.name):
-            out = {"y": raw.spec.with_dtype(DTYPES[pre.dtype])}
-            attrs = {"scale": pre.scale, "shift": pre.shift}
-            result: Tensor = self.emit(ops.get("cast").forward, {"x": raw}, attrs, out=out)
+            result: Tensor = self.apply("cast", raw, scale=pre.scale, shift=pre.shift, dtype=code(DTYPES[pre.dtype]))
         return result
 
 
-def field_spec(field: Field) -> Spec:
-    """Symbolic shape of a field: the batch first, or the rows of its innermost ragged axis."""
+def field_spec(field: Field, fields: Sequence[Field]) -> Spec:
+    """Symbolic shape of a field: the batch first, or the rows of its innermost ragged axis.
+
+    An axis is defined by the first field whose rows lie on it, an outer level without one by the first field below it.
+    """
     axis: Axis | None = None
     for name in field.axes:
-        axis = Axis(name, input=field.name if name == field.axes[-1] else name, parent=axis)
+        on = [f.name for f in fields if f.axes and f.axes[-1] == name] or [f.name for f in fields if name in f.axes]
+        axis = Axis(name, input=on[0], parent=axis)
     lead = BATCH if axis is None else axis.total
     return Spec.of(lead, *field.shape, dtype=DTYPES[field.dtype], axis=axis)

@@ -42,6 +42,7 @@ def scan(
     Raises:
         ConfigError: the inputs are not on one ragged axis, or a memory's next value has another shape.
     """
+    net.outermost()
     axis = _axis(net, xs)
     order = net.axis_data(axis, "map_reversed" if reverse else "map")
     views = [_step_view(net, _gather(net, x, order, axis.total), axis) for x in xs]
@@ -108,8 +109,8 @@ def _close(net: Network, name: str, view: Tensor, following: Tensor | None) -> N
 def _scatter(net: Network, name: str, value: Tensor, order: Tensor, axis: Axis) -> Tensor:
     if value.role != "step" or value.base is None:
         raise fault(net.origin, f"[scan] output {name!r} is not computed by the step")
-    spec = Spec((axis.total, *value.spec.shape[1:]), value.spec.dtype, axis)
-    result: Tensor = net.emit(ops.get("scatter_rows").forward, {"x": value.base, "index": order}, out={"y": spec})
+    spec, work = Spec((axis.total, *value.spec.shape[1:]), value.spec.dtype, axis), Spec((axis.total,), "u8")
+    result: Tensor = net.emit(ops.get("scatter_rows").forward, {"x": value.base, "index": order}, out={"y": spec, "work": work})
     return result
 
 

@@ -35,10 +35,12 @@ class Writer:
                     raise fault(self.net.origin, f"the data set {self.net.data.name!r} has no field {name!r}; it has {have}")
                 row = tuple(d.coefficient for d in tensor.spec.shape[1:])
                 if row != declared.shape or bool(declared.ragged) != (tensor.spec.axis is not None):
-                    ragged = lambda r: " on a ragged axis" if r else ""  # noqa: E731
                     raise fault(
-                        self.net.origin, f"input {name!r} is declared {list(declared.shape)}{ragged(declared.ragged)}, the data "
-                        f"set's field is {list(row)}{ragged(tensor.spec.axis)}")  # fmt: skip
+                        self.net.origin, f"input {name!r} is declared {list(declared.shape)}{_on(declared.ragged)}, the data "
+                        f"set's field is {list(row)}{_on(tensor.spec.axis)}")  # fmt: skip
+                if tensor.spec.dtype != DTYPES[declared.dtype]:
+                    text = f"input {name!r} is declared {declared.dtype}, the data set's field is {tensor.spec.dtype}"
+                    raise fault(self.net.origin, text)
                 found[name] = tensor
         return found
 
@@ -122,7 +124,7 @@ class Writer:
 
         def step(xs: Sequence[Tensor], held: Mapping[str, Tensor], fixed: Mapping[str, Tensor]) -> tuple[Names, Names]:
             outputs = self._block(options["block"], xs, held, fixed)
-            return outputs, {k: self._named(v, self.block_names) for k, v in following.items()}
+            return outputs, {k: self._next(options["block"], k, v) for k, v in following.items()}
 
         with self.net.naming(name), self.net.layer(call.call):
             if call.call == "scan":
@@ -136,6 +138,10 @@ class Writer:
             names[f"{name or call.call}.length"] = length
             return ids
 
+    def _next(self, block: str, memory: str, name: str) -> Tensor:
+        with self.net.at(self.origin(("model", "blocks", block, "memories", memory, "next"))):
+            return self._named(name, self.block_names)
+
     def _start(self, start: str | float, names: Names) -> Tensor | float:
         return self._named(start, names) if isinstance(start, str) else start
 
@@ -147,10 +153,11 @@ class Writer:
             bound = LOSSES.bind(call.call, call.arguments)
             LOSSES.get(call.call).function(self.net, *args, **bound)
 
-    def outputs(self, outputs: Mapping[str, str], names: Names, last: Tensor | None) -> None:
-        """Names what the entry gives back."""
+    def outputs(self, outputs: Mapping[str, str], names: Names, path: Path, last: Tensor | None = None) -> None:
+        """Names what the entry gives back: ``outputs``, or else ``last``."""
         for name, source in outputs.items():
-            self.net.output(name, self._named(source, names))
+            with self.net.at(self.origin((*path, name))):
+                self.net.output(name, self._named(source, names))
         if not outputs and last is not None:
             self.net.output("output", last)
 
@@ -164,4 +171,8 @@ class Writer:
         if not found:
             text = f"no parameter matches {', '.join(patterns)}; there are {', '.join(known)}"
             raise fault(self.origin((*path, "update")), text)
-        self.net.entry.updates.append(Update(entry.update.optimizer, found))
+        self.net.entry.updates.append(Update(entry.update.optimizer, found, self.origin((*path, "update"))))
+
+
+def _on(ragged: object) -> str:
+    return " on a ragged axis" if ragged else ""

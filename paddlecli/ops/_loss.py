@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paddlecli.ops.base import Attr, Emitter, Kernel, NodeLike, Op, check
-from paddlecli.ops.spec import Spec
+from paddlecli.ops.spec import Dim, Spec, as_dim
 
 
 class ElementLoss(Op):
@@ -38,3 +38,27 @@ class ElementLoss(Op):
                 attrs = {name: node.attrs[name] for name, _ in kernel.attrs}
                 found[port] = g.emit(kernel, args, attrs, out={f"d{port}": node.args[port]})
         return found
+
+
+def places_of(op: str, x: Spec, label: Spec, axis: int, soft: bool) -> tuple[Dim, ...]:
+    """Shape of a per-place loss over the classes of ``axis``: that of a hard label, or x with one class for a soft label.
+
+    Raises:
+        ShapeError: the label is neither x without its class axis, nor x with one class there; or, soft, not like x.
+    """
+    check(-x.ndim <= axis < x.ndim, op, f"x is {x}: it has no axis {axis}")
+    at = axis % x.ndim
+    one = (*x.shape[:at], as_dim(1), *x.shape[at + 1 :])
+    check(label.axis == x.axis, op, f"label is {label}, x is {x}: they are on different ragged axes")
+    if soft:
+        check(label.shape == x.shape and label.dtype == "f32", op, f"soft label is {label}, x is {x}")
+        return one
+    none = (*x.shape[:at], *x.shape[at + 1 :])
+    check(label.dtype == "i64" and label.shape in (one, none), op,
+          f"label is {label}; for x {x} it must be i64 of shape {show(none)} or {show(one)}")  # fmt: skip
+    return label.shape
+
+
+def show(shape: tuple[Dim, ...]) -> str:
+    """A shape in brackets."""
+    return f"[{', '.join(map(str, shape))}]"

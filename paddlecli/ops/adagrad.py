@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from paddlecli.config.types import NonNegative, Positive
-from paddlecli.ops._optimizer import OptimizerOp, Slot, update_kernel
+from paddlecli.ops._optimizer import OptimizerOp, Slot, numbers, update_kernel
 from paddlecli.ops.base import Attr, Kernel
 
 if TYPE_CHECKING:
@@ -27,10 +27,18 @@ class Adagrad(OptimizerOp):
         return {"epsilon": epsilon, "initial": initial}
 
     def slots(self, attrs: Mapping[str, Attr]) -> tuple[Slot, ...]:
-        return (Slot("moment", float(attrs["initial"])),)  # type: ignore[arg-type]
+        return (Slot("moment", *numbers(attrs, "initial")),)
 
-    def rule(self, p: Array, d: Array, slots: Mapping[str, Array], rate: float, t: int, attrs: Mapping[str, Attr]) -> Moved:
-        epsilon = float(attrs["epsilon"])  # type: ignore[arg-type]
+    def rule(
+        self,
+        p: Array,
+        d: Array,
+        slots: Mapping[str, Array],
+        rate: float,
+        t: int,
+        attrs: Mapping[str, Attr],
+    ) -> Moved:
+        (epsilon,) = numbers(attrs, "epsilon")
         m = slots["moment"] + d * d
         return p - rate * d / (m**0.5 + epsilon), {"moment": m}
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from paddlecli.config.types import Fraction, NonNegative, Positive
-from paddlecli.ops._optimizer import OptimizerOp, Slot, update_kernel
+from paddlecli.ops._optimizer import OptimizerOp, Slot, numbers, update_kernel
 from paddlecli.ops.base import Attr, Kernel
 
 if TYPE_CHECKING:
@@ -20,18 +20,34 @@ class AdamW(OptimizerOp):
 
     name: ClassVar[str] = "adamw"
     forward: ClassVar[Kernel] = update_kernel("adamw", ("moment1", "moment2"), _OWN, counted=True)
-    update_rows: ClassVar[Kernel] = update_kernel("adamw", ("moment1", "moment2"), _OWN + ", lazy: bool", rows=True, counted=True)
+    update_rows: ClassVar[Kernel] = update_kernel(
+        "adamw", ("moment1", "moment2"), _OWN + ", lazy: bool", rows=True, counted=True
+    )
     counted: ClassVar[bool] = True
 
     def arguments(
-        self, *, beta1: Fraction = 0.9, beta2: Fraction = 0.999, epsilon: Positive = 1e-8, weight_decay: NonNegative = 0.01,
-        scale_epsilon: bool = True, lazy: bool = False,
-    ) -> dict[str, Attr]:  # fmt: skip
+        self,
+        *,
+        beta1: Fraction = 0.9,
+        beta2: Fraction = 0.999,
+        epsilon: Positive = 1e-8,
+        weight_decay: NonNegative = 0.01,
+        scale_epsilon: bool = True,
+        lazy: bool = False,
+    ) -> dict[str, Attr]:
         """beta1, beta2: shares of the means that are kept.
         weight_decay: share of the parameter, times the rate, that each update takes away.
-        scale_epsilon: epsilon*sqrt(1 - beta2^t), as the original does from 2.0 on; false is its 1.x form.
+        scale_epsilon: epsilon*sqrt(1 - beta2^t), as the original does from 2.0 on; false is its 1.x
+            form.
         lazy: of a table with row-sparse gradients only the rows with a gradient move."""
-        return {"beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": weight_decay, "scale_epsilon": scale_epsilon, "lazy": lazy}
+        return {
+            "beta1": beta1,
+            "beta2": beta2,
+            "epsilon": epsilon,
+            "weight_decay": weight_decay,
+            "scale_epsilon": scale_epsilon,
+            "lazy": lazy,
+        }
 
     def slots(self, attrs: Mapping[str, Attr]) -> tuple[Slot, ...]:
         return Slot("moment1", low=-1.0), Slot("moment2")
@@ -40,11 +56,21 @@ class AdamW(OptimizerOp):
         return not attrs["lazy"]
 
     def variants(self) -> Sequence[Mapping[str, Attr]]:
-        return self.arguments(), self.arguments(beta1=0.5, beta2=0.9, epsilon=1e-3, scale_epsilon=False)
+        return self.arguments(), self.arguments(
+            beta1=0.5, beta2=0.9, epsilon=1e-3, scale_epsilon=False
+        )
 
-    def rule(self, p: Array, d: Array, slots: Mapping[str, Array], rate: float, t: int, attrs: Mapping[str, Attr]) -> Moved:
-        beta1, beta2, epsilon = (float(attrs[k]) for k in ("beta1", "beta2", "epsilon"))  # type: ignore[arg-type]
-        weight_decay = float(attrs["weight_decay"])  # type: ignore[arg-type]
+    def rule(
+        self,
+        p: Array,
+        d: Array,
+        slots: Mapping[str, Array],
+        rate: float,
+        t: int,
+        attrs: Mapping[str, Attr],
+    ) -> Moved:
+        beta1, beta2, epsilon = numbers(attrs, "beta1", "beta2", "epsilon")
+        (weight_decay,) = numbers(attrs, "weight_decay")
         p = p * (1 - rate * weight_decay)
         m = beta1 * slots["moment1"] + (1 - beta1) * d
         v = beta2 * slots["moment2"] + (1 - beta2) * d * d

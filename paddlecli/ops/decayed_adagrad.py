@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from paddlecli.config.types import Fraction, Positive
-from paddlecli.ops._optimizer import OptimizerOp, Slot, update_kernel
+from paddlecli.ops._optimizer import OptimizerOp, Slot, numbers, update_kernel
 from paddlecli.ops.base import Attr, Kernel
 
 if TYPE_CHECKING:
@@ -32,8 +32,16 @@ class DecayedAdagrad(OptimizerOp):
     def moves_rows(self, attrs: Mapping[str, Attr]) -> bool:
         return True
 
-    def rule(self, p: Array, d: Array, slots: Mapping[str, Array], rate: float, t: int, attrs: Mapping[str, Attr]) -> Moved:
-        rho, epsilon = (float(attrs[k]) for k in ("rho", "epsilon"))  # type: ignore[arg-type]
+    def rule(
+        self,
+        p: Array,
+        d: Array,
+        slots: Mapping[str, Array],
+        rate: float,
+        t: int,
+        attrs: Mapping[str, Attr],
+    ) -> Moved:
+        rho, epsilon = numbers(attrs, "rho", "epsilon")
         m = rho * slots["moment"] + (1 - rho) * d * d
         return p - rate * d / (m**0.5 + epsilon), {"moment": m}
 

@@ -1,4 +1,4 @@
-"""The norm of all gradients together: sums of squares of ranges and of rows in double precision, and their root."""
+"""The norm of all gradients together, dense and row-sparse."""
 
 from __future__ import annotations
 
@@ -11,25 +11,35 @@ from paddlecli.ops.spec import Dim, Spec
 
 
 class GlobalNorm(Op):
-    """``squares`` sums a flat range over the segments that are clipped, ``squares_rows`` a row-sparse gradient; ``forward``
-    takes the root of their sum. A gradient that is not finite makes the norm so too."""
+    """``squares`` sums a flat range over the segments that are clipped, ``squares_rows`` a
+    row-sparse gradient; ``forward`` takes the root of their sum. A gradient that is not finite
+    makes the norm so too."""
 
     name: ClassVar[str] = "global_norm"
     differentiable: ClassVar[bool] = False
     forward: ClassVar[Kernel] = Kernel("global_norm.forward(totals*: f64) -> (norm: f32)")
-    squares: ClassVar[Kernel] = Kernel("global_norm.squares(g: f32, bounds: i64, clips: i32) -> (total: f64, work: f64)")
-    squares_rows: ClassVar[Kernel] = Kernel("global_norm.squares_rows(values: f32, rows: i64) -> (total: f64, work: f64)")
+    squares: ClassVar[Kernel] = Kernel(
+        "global_norm.squares(g: f32, bounds: i64, clips: i32) -> (total: f64, work: f64)"
+    )
+    squares_rows: ClassVar[Kernel] = Kernel(
+        "global_norm.squares_rows(values: f32, rows: i64) -> (total: f64, work: f64)"
+    )
 
     def work(self, size: Dim) -> Spec:
-        """Partial sums of ``size`` elements. A size that depends on the batch takes one for each row of CHUNK's size."""
+        """Partial sums of ``size`` elements. A size that depends on the batch takes one for each
+        row of CHUNK's size."""
         if size.known:
             return Spec.of(-(-size.coefficient // CHUNK), dtype="f64")
         return Spec.of(Dim(-(-size.coefficient // CHUNK), size.symbol), dtype="f64")
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         return {"norm": Spec.of(1)}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         import numpy as np
 
         return {"norm": np.sqrt(np.sum([np.sum(t) for t in args["totals"]], keepdims=True))}

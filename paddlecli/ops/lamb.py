@@ -1,4 +1,8 @@
-"""LAMB: Adam's moments; r = m^/(sqrt(v^) + epsilon) + decay*p; p -= rate * |p|/|r| * r for each parameter."""
+"""LAMB: Adam's steps, scaled to each parameter's norm.
+
+Means m of d and v of d^2; r = m^/(sqrt(v^) + epsilon) + decay*p; p -= rate * |p|/|r| * r (You et
+al. 2019).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from paddlecli.config.types import Fraction, NonNegative, Positive
-from paddlecli.ops._optimizer import OptimizerOp, Slot, update_kernel
+from paddlecli.ops._optimizer import OptimizerOp, Slot, numbers, update_kernel
 from paddlecli.ops.base import Attr, Kernel
 
 if TYPE_CHECKING:
@@ -16,22 +20,38 @@ _OWN = "beta1: float, beta2: float, epsilon: float, weight_decay: float, bias_co
 
 
 class Lamb(OptimizerOp):
-    """A parameter that is all zero moves by the plain rate. Rows of a table without a gradient move too."""
+    """A parameter that is all zero moves by the plain rate. Rows of a table without a gradient move
+    too."""
 
     name: ClassVar[str] = "lamb"
-    forward: ClassVar[Kernel] = update_kernel("lamb", ("moment1", "moment2"), _OWN, counted=True, norms=True)
-    update_rows: ClassVar[Kernel] = update_kernel("lamb", ("moment1", "moment2"), _OWN, rows=True, counted=True, norms=True)
+    forward: ClassVar[Kernel] = update_kernel(
+        "lamb", ("moment1", "moment2"), _OWN, counted=True, norms=True
+    )
+    update_rows: ClassVar[Kernel] = update_kernel(
+        "lamb", ("moment1", "moment2"), _OWN, rows=True, counted=True, norms=True
+    )
     counted: ClassVar[bool] = True
     norms: ClassVar[bool] = True
 
     def arguments(
-        self, *, beta1: Fraction = 0.9, beta2: Fraction = 0.999, epsilon: Positive = 1e-6,
-        weight_decay: NonNegative = 0.01, bias_correction: bool = True,
-    ) -> dict[str, Attr]:  # fmt: skip
-        """beta1, beta2: shares of the means that are kept. weight_decay: share of the parameter in the direction.
+        self,
+        *,
+        beta1: Fraction = 0.9,
+        beta2: Fraction = 0.999,
+        epsilon: Positive = 1e-6,
+        weight_decay: NonNegative = 0.01,
+        bias_correction: bool = True,
+    ) -> dict[str, Attr]:
+        """beta1, beta2: shares of the means that are kept. weight_decay: share of the parameter in
+        the direction.
         bias_correction: false is the original's 2.0 form, which takes the means as they are."""
-        return {"beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": weight_decay,
-                "bias_correction": bias_correction}  # fmt: skip
+        return {
+            "beta1": beta1,
+            "beta2": beta2,
+            "epsilon": epsilon,
+            "weight_decay": weight_decay,
+            "bias_correction": bias_correction,
+        }
 
     def slots(self, attrs: Mapping[str, Attr]) -> tuple[Slot, ...]:
         return Slot("moment1", low=-1.0), Slot("moment2", low=0.01)
@@ -42,10 +62,20 @@ class Lamb(OptimizerOp):
     def variants(self) -> Sequence[Mapping[str, Attr]]:
         return self.arguments(), self.arguments(beta1=0.5, weight_decay=0.2, bias_correction=False)
 
-    def rule(self, p: Array, d: Array, slots: Mapping[str, Array], rate: float, t: int, attrs: Mapping[str, Attr]) -> Moved:
+    def rule(
+        self,
+        p: Array,
+        d: Array,
+        slots: Mapping[str, Array],
+        rate: float,
+        t: int,
+        attrs: Mapping[str, Attr],
+    ) -> Moved:
         import numpy as np
 
-        beta1, beta2, epsilon, weight_decay = (float(attrs[k]) for k in ("beta1", "beta2", "epsilon", "weight_decay"))  # type: ignore[arg-type]
+        beta1, beta2, epsilon, weight_decay = numbers(
+            attrs, "beta1", "beta2", "epsilon", "weight_decay"
+        )
         m = beta1 * slots["moment1"] + (1 - beta1) * d
         v = beta2 * slots["moment2"] + (1 - beta2) * d * d
         whole = (1 - beta1**t, 1 - beta2**t) if attrs["bias_correction"] else (1.0, 1.0)

@@ -1,4 +1,7 @@
-"""Momentum with layer-wise rates: l = rate*c*|p| / (|d| + decay*|p| + epsilon); v = mu*v + l*(d + decay*p); p -= v."""
+"""Momentum with a rate for each parameter (LARS, You et al. 2017).
+
+l = rate*c*|p| / (|d| + decay*|p| + epsilon); v = mu*v + l*(d + decay*p); p -= v.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from paddlecli.config.types import Fraction, NonNegative, Positive
-from paddlecli.ops._optimizer import OptimizerOp, Slot, update_kernel
+from paddlecli.ops._optimizer import OptimizerOp, Slot, numbers, update_kernel
 from paddlecli.ops.base import Attr, Kernel
 
 if TYPE_CHECKING:
@@ -20,15 +23,27 @@ class LarsMomentum(OptimizerOp):
 
     name: ClassVar[str] = "lars_momentum"
     forward: ClassVar[Kernel] = update_kernel("lars_momentum", ("velocity",), _OWN, norms=True)
-    update_rows: ClassVar[Kernel] = update_kernel("lars_momentum", ("velocity",), _OWN, rows=True, norms=True)
+    update_rows: ClassVar[Kernel] = update_kernel(
+        "lars_momentum", ("velocity",), _OWN, rows=True, norms=True
+    )
     norms: ClassVar[bool] = True
 
     def arguments(
-        self, *, momentum: Fraction = 0.9, coefficient: Positive = 0.001, weight_decay: NonNegative = 0.0005,
+        self,
+        *,
+        momentum: Fraction = 0.9,
+        coefficient: Positive = 0.001,
+        weight_decay: NonNegative = 0.0005,
         epsilon: NonNegative = 0.0,
-    ) -> dict[str, Attr]:  # fmt: skip
-        """coefficient: the trust put into a layer's own scale. weight_decay: added to the gradient inside the rule."""
-        return {"momentum": momentum, "coefficient": coefficient, "weight_decay": weight_decay, "epsilon": epsilon}
+    ) -> dict[str, Attr]:
+        """coefficient: the trust put into a layer's own scale. weight_decay: added to the gradient
+        inside the rule."""
+        return {
+            "momentum": momentum,
+            "coefficient": coefficient,
+            "weight_decay": weight_decay,
+            "epsilon": epsilon,
+        }
 
     def slots(self, attrs: Mapping[str, Attr]) -> tuple[Slot, ...]:
         return (Slot("velocity", low=-1.0),)
@@ -39,11 +54,19 @@ class LarsMomentum(OptimizerOp):
     def variants(self) -> Sequence[Mapping[str, Attr]]:
         return self.arguments(), self.arguments(coefficient=0.3, weight_decay=0.1, epsilon=0.01)
 
-    def rule(self, p: Array, d: Array, slots: Mapping[str, Array], rate: float, t: int, attrs: Mapping[str, Attr]) -> Moved:
+    def rule(
+        self,
+        p: Array,
+        d: Array,
+        slots: Mapping[str, Array],
+        rate: float,
+        t: int,
+        attrs: Mapping[str, Attr],
+    ) -> Moved:
         import numpy as np
 
-        momentum, coefficient = (float(attrs[k]) for k in ("momentum", "coefficient"))  # type: ignore[arg-type]
-        weight_decay, epsilon = (float(attrs[k]) for k in ("weight_decay", "epsilon"))  # type: ignore[arg-type]
+        momentum, coefficient = numbers(attrs, "momentum", "coefficient")
+        weight_decay, epsilon = numbers(attrs, "weight_decay", "epsilon")
         size, slope = np.linalg.norm(p), np.linalg.norm(d)
         if size > 0 and slope > 0:
             rate = float(rate * coefficient * size / (slope + weight_decay * size + epsilon))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from paddlecli.config.types import Fraction
-from paddlecli.ops._optimizer import OptimizerOp, Slot, update_kernel
+from paddlecli.ops._optimizer import OptimizerOp, Slot, numbers, update_kernel
 from paddlecli.ops.base import Attr, Kernel
 
 if TYPE_CHECKING:
@@ -35,8 +35,16 @@ class Momentum(OptimizerOp):
     def variants(self) -> Sequence[Mapping[str, Attr]]:
         return self.arguments(), self.arguments(momentum=0.8, nesterov=True)
 
-    def rule(self, p: Array, d: Array, slots: Mapping[str, Array], rate: float, t: int, attrs: Mapping[str, Attr]) -> Moved:
-        momentum = float(attrs["momentum"])  # type: ignore[arg-type]
+    def rule(
+        self,
+        p: Array,
+        d: Array,
+        slots: Mapping[str, Array],
+        rate: float,
+        t: int,
+        attrs: Mapping[str, Attr],
+    ) -> Moved:
+        (momentum,) = numbers(attrs, "momentum")
         v = momentum * slots["velocity"] + d
         step = d + momentum * v if attrs["nesterov"] else v
         return p - rate * step, {"velocity": v}

@@ -23,7 +23,15 @@ class SGD(OptimizerOp):
         """It has none."""
         return {}
 
-    def rule(self, p: Array, d: Array, slots: Mapping[str, Array], rate: float, t: int, attrs: Mapping[str, Attr]) -> Moved:
+    def rule(
+        self,
+        p: Array,
+        d: Array,
+        slots: Mapping[str, Array],
+        rate: float,
+        t: int,
+        attrs: Mapping[str, Attr],
+    ) -> Moved:
         return p - rate * d, {}
 
 

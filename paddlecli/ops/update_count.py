@@ -1,4 +1,4 @@
-"""Raises an optimizer's count of updates by one: state, since a guarded update that was left out does not count."""
+"""An optimizer's count of updates: state, since one that its guard leaves out does not count."""
 
 from __future__ import annotations
 
@@ -15,13 +15,19 @@ class UpdateCount(Op):
     name: ClassVar[str] = "update_count"
     differentiable: ClassVar[bool] = False
     forward: ClassVar[Kernel] = Kernel(
-        "update_count.forward(count: i64) -> (count_out: i64)", inplace={"count_out": "count"}, updates=True
+        "update_count.forward(count: i64) -> (count_out: i64)",
+        inplace={"count_out": "count"},
+        updates=True,
     )
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         return {"count_out": args["count"]}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         return {"count_out": args["count"] + 1}
 
     def samples(self) -> Sequence[Sample]:

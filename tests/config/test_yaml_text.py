@@ -18,31 +18,65 @@ from .world import SMALL, fault, faults, load, place
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1e-3", 0.001), ("1E3", 1000.0), ("+.5", 0.5), ("5.", 5.0), ("-0", 0), ("017", 17),
-        ("0o17", 15), ("0x1F", 31), ("no", "no"), ("on", "on"), ("Off", "Off"), ("yes", "yes"),
-        ("y", "y"), ("true", True), ("FALSE", False), ("tRue", "tRue"), ("null", None), ("~", None),
-        ("", None), ("Null", None), ("nULL", "nULL"), ("1_000", "1_000"), ("2020-01-01", "2020-01-01"),
-        ("12:30:45", "12:30:45"), ("0b11", "0b11"), ("1e", "1e"), (".", "."), ("-", "-"), ("=", "="),
-        ("9223372036854775807", 2**63 - 1), ("-9223372036854775808", -(2**63)),
+        ("1e-3", 0.001),
+        ("1E3", 1000.0),
+        ("+.5", 0.5),
+        ("5.", 5.0),
+        ("-0", 0),
+        ("017", 17),
+        ("0o17", 15),
+        ("0x1F", 31),
+        ("no", "no"),
+        ("on", "on"),
+        ("Off", "Off"),
+        ("yes", "yes"),
+        ("y", "y"),
+        ("true", True),
+        ("FALSE", False),
+        ("tRue", "tRue"),
+        ("null", None),
+        ("~", None),
+        ("", None),
+        ("Null", None),
+        ("nULL", "nULL"),
+        ("1_000", "1_000"),
+        ("2020-01-01", "2020-01-01"),
+        ("12:30:45", "12:30:45"),
+        ("0b11", "0b11"),
+        ("1e", "1e"),
+        (".", "."),
+        ("-", "-"),
+        ("=", "="),
+        ("9223372036854775807", 2**63 - 1),
+        ("-9223372036854775808", -(2**63)),
     ],
-)  # fmt: skip
+)
 def test_scalars_follow_yaml_1_2(text: str, value: object) -> None:
     found = scalar_of(text)
     assert (type(found), found) == (type(value), value)
 
 
-@pytest.mark.parametrize("text", [".inf", "-.INF", ".nan", ".NaN", "1e999", "9223372036854775808", "9" * 5000])
+@pytest.mark.parametrize(
+    "text", [".inf", "-.INF", ".nan", ".NaN", "1e999", "9223372036854775808", "9" * 5000]
+)
 def test_what_no_machine_number_holds_is_nan(text: str) -> None:
     found = scalar_of(text)
     assert isinstance(found, float) and math.isnan(found)
 
 
-@given(st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text()
-    | st.floats(allow_nan=False, allow_infinity=False),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
-    max_leaves=12,
-))  # fmt: skip
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**63), 2**63 - 1)
+        | st.text()
+        | st.floats(allow_nan=False, allow_infinity=False),
+        lambda inner: (
+            st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4)
+        ),
+        max_leaves=12,
+    )
+)
 def test_what_is_written_is_read(value: object) -> None:
     source = Source("x")
     source.set_text(to_yaml({"v": value}))
@@ -88,7 +122,7 @@ def test_columns_count_characters() -> None:
         (SMALL + "a: b: c\n", "r.yaml:3:5", "a `:` does not fit here"),
         (SMALL + "train: *nothing\n", "r.yaml:3:8", "undefined alias"),
         (SMALL + "train: &a [*a]\n", "r.yaml:3:8", "an alias contains itself"),
-        (SMALL + "---\nmodel: {}\n", "r.yaml:3:1", "second document"),
+        (SMALL + "---\nmodel: {}\n", "r.yaml:3:1", "a second document"),
         (SMALL + "? [a, b]\n: 3\n", "r.yaml:3:3", "cannot be a key"),
         (SMALL + "name: \x07\n", "r.yaml:3:7", "is not allowed"),
         (SMALL + "train: " + "[" * 70 + "]" * 70 + "\n", "r.yaml:3:71", "nested too deeply"),
@@ -98,7 +132,7 @@ def test_columns_count_characters() -> None:
         (b"hello\n", "r.yaml:1:1", "a recipe must be a mapping, got the text"),
         (b"x" * (MAX_BYTES + 1), "r.yaml", f"{MAX_BYTES + 1} bytes"),
     ],
-)  # fmt: skip
+)
 def test_refused_text(text: str | bytes, where: str, message: str) -> None:
     found = fault(text)
     assert (place(found), message in found.message) == (where, True), str(found)

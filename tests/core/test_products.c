@@ -44,7 +44,7 @@ static void compare(const pk_product *p, const float *old, const char *level) {
 }
 
 static int64_t random_size(void) {
-    static const int64_t sizes[] = {0, 1, 2, 13, 14, 15, 16, 17, 20, 31, 32, 33, 64, 65, 100, 127, 255, 256, 257, 300, 513};
+    static const int64_t sizes[] = {0, 1, 2, 7, 10, 13, 14, 15, 16, 17, 20, 31, 32, 33, 64, 65, 100, 127, 255, 256, 257, 300, 513};
     return sizes[random_below((int64_t)(sizeof sizes / sizeof sizes[0]))];
 }
 
@@ -123,6 +123,7 @@ int main(void) {
     for (int i = 0; i < 150; i++) try_one(random_size(), random_size(), random_size());
     try_one(700, 1100, 70);
     try_one(20, 30, 5000);
+    for (int64_t n = 1; n < 13; n++) try_one(32 + random_below(3000), n, random_size());
     for (int v = 0; v < VARIANTS; v++) {
         if (!pk_level_supported(v)) continue;
         try_batch(64, 200, 784, &variants[v]);

@@ -39,8 +39,8 @@ def test_nested_take_against_plain_lists() -> None:
              for _ in range(30)]  # fmt: skip
     flat = [x for row in lists for x in row]
     outer = np.cumsum([0, *(len(r) for r in lists)])
-    column = Column(pack([np.array(x) for x in flat], "int64").values,
-                    (outer.astype(np.int64), pack([np.array(x) for x in flat], "int64").offsets[0]))  # fmt: skip
+    inner = pack([np.array(x) for x in flat], "int64")
+    column = Column(inner.values, (outer.astype(np.int64), inner.offsets[0]))
     assert rows_of(column) == lists
     order = rng.permutation(30)[:17]
     assert rows_of(column.take(order)) == [lists[i] for i in order]

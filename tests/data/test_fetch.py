@@ -14,13 +14,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from server import Answer, Server, serving
+from bad_server import Answer, Server, serving
 
 from paddlecli.data import cache, transfer
 from paddlecli.data.cards import Card, shipped
 from paddlecli.data.fetch import download
 from paddlecli.data.opening import open_dataset
-from paddlecli.errors import DataError, NetworkError, ResourceError
+from paddlecli.errors import ConfigError, DataError, NetworkError, ResourceError
 
 CONTENT = bytes(range(256)) * 2000
 BODY = gzip.compress(CONTENT, mtime=0)
@@ -170,11 +170,11 @@ def test_rubbish_is_recognised(
 
 
 def test_more_than_promised_without_a_length(server: Server, card: Callable[..., Card]) -> None:
-    answer = Answer(BODY + bytes(500_000), headers={"Content-Length": str(len(BODY) + 500_000)})
-    chunked = hex(len(answer.body))[2:].encode() + b"\r\n" + answer.body + b"\r\n0\r\n\r\n"
-    toy = card(server.answer("/a.gz", Answer(chunked, headers={
-        "Transfer-Encoding": "chunked", "Content-Length": ""})))  # fmt: skip
-    with pytest.raises(NetworkError):
+    body = BODY + bytes(500_000)
+    chunked = f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n"
+    headers = {"Transfer-Encoding": "chunked", "Content-Length": ""}
+    toy = card(server.answer("/a.gz", Answer(chunked, headers=headers)))
+    with pytest.raises(NetworkError, match="more than"):
         download(toy)
     assert not stored(toy).exists()
 
@@ -215,10 +215,11 @@ def test_a_dead_host_costs_its_time_once(
     monkeypatch.setattr(transfer.socket, "getaddrinfo", silent)
     files = [{"name": f"f{i}", "bytes": 1, "sha256": "0" * 64} for i in range(1)]
     toy = make_card(files=files, sources=[{"kind": "url", "url": "http://dead.example/{file}"}])
-    start = time.monotonic()
+    start, notes = time.monotonic(), Notes()
     for _ in range(3):
-        with pytest.raises(NetworkError, match="no connection to dead.example:80 within"):
-            download(toy)
+        with pytest.raises(NetworkError, match=r"no connection to dead\.example:80 within"):
+            download(toy, notes)
+    assert len(notes.said) == 1
     assert time.monotonic() - start < 2 and len(calls) == 1
 
 
@@ -259,6 +260,14 @@ def test_a_file_mirror_works_offline(
     assert cache.locate(toy)["a.gz"].name == ("a" if content else "a.gz")
 
 
+def test_a_mirror_that_is_no_address(
+    card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PADDLECLI_MIRROR", "/srv/mirror")
+    with pytest.raises(ConfigError, match="is no address"):
+        download(card())
+
+
 def test_offline_asks_nobody(
     server: Server, card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,7 +290,24 @@ def test_a_proxy_of_the_environment_is_used(
     assert server.requests[0][0] == "http://far.example/a.gz"
 
 
-def test_passwords_are_not_shown(card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_without_a_length(server: Server, card: Callable[..., Card]) -> None:
+    chunked = f"{len(BODY):x}\r\n".encode() + BODY + b"\r\n0\r\n\r\n"
+    headers = {"Transfer-Encoding": "chunked", "Content-Length": ""}
+    toy = card(server.answer("/a.gz", Answer(chunked, headers=headers)))
+    download(toy)
+    assert stored(toy).read_bytes() == BODY
+
+
+def test_a_body_that_claims_to_be_encoded(server: Server, card: Callable[..., Card]) -> None:
+    """Some servers call a .gz file an encoding of what is in it; the file itself is wanted."""
+    toy = card(server.answer("/a.gz", Answer(BODY, headers={"Content-Encoding": "gzip"})))
+    download(toy)
+    assert stored(toy).read_bytes() == BODY
+
+
+def test_passwords_are_not_shown(
+    card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PADDLECLI_MIRROR", "http://me:secret@127.0.0.1:9")
     with pytest.raises(NetworkError) as caught:
         download(card())
@@ -346,7 +372,9 @@ def test_files_of_the_original_cache(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_cache_is_explained(server: Server, card: Callable[..., Card], cache_dir: Path) -> None:
+def test_a_read_only_cache_is_explained(
+    server: Server, card: Callable[..., Card], cache_dir: Path
+) -> None:
     cache_dir.mkdir()
     cache_dir.chmod(stat.S_IRUSR | stat.S_IXUSR)
     with pytest.raises(ResourceError, match="PADDLECLI_CACHE_DIR"):
@@ -369,7 +397,7 @@ def test_a_full_disk_is_explained(
         yield BODY[:10]
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("httpx.Response.iter_bytes", full)
+    monkeypatch.setattr("httpx.Response.iter_raw", full)
     with pytest.raises(ResourceError, match="no room left"):
         download(card(server.answer("/a.gz", Answer(BODY))))
 

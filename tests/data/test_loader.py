@@ -146,4 +146,3 @@ def test_an_error_in_the_thread_reaches_the_consumer() -> None:
 
     with pytest.raises(DataError, match="row 3 is damaged"):
         list(Loader(Broken("train", {"x": Column(np.arange(9))}), 2).batches(0))
-

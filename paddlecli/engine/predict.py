@@ -1,0 +1,207 @@
+"""Predictions: records of inputs in, records of answers out, in the same order.
+
+A record that could not be read passes through with its error and does not disturb the others. Where the inputs carry their
+labels, the graph's metrics are measured too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paddlecli.compiler.pipeline import compile_graph
+from paddlecli.data.columns import Column, Split
+from paddlecli.data.inputs import Record, stack
+from paddlecli.data.spec import DatasetSpec, FieldSpec
+from paddlecli.engine import rundir
+from paddlecli.engine.machine import Machine
+from paddlecli.engine.modeldir import GRAPH, Model, open_model
+from paddlecli.engine.requests import Call, Maker
+from paddlecli.errors import ConfigError, RunError
+from paddlecli.graph.ir import Graph, flat
+
+_BATCH = 64
+_SOFTMAX = "softmax"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One answer.
+
+    Attributes:
+        input: name of the input.
+        answer: plain data for JSON; empty when there is an `error`.
+        notes: what was done to the input that a user should know.
+    """
+
+    input: str
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    error: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The record that `predict --json` prints."""
+        found: dict[str, Any] = {"input": self.input, **self.answer}
+        if self.error is not None:
+            found["error"] = self.error
+        return {**found, "notes": list(self.notes)} if self.notes else found
+
+
+def model_of(text: str) -> Model:
+    """The model that a user means: a run (path, id, `last`), or a model folder that was moved somewhere.
+
+    Raises:
+        RunError: no such run, or nothing was saved in it yet.
+    """
+    path = Path(text).expanduser()
+    if (path / GRAPH).is_file():
+        return open_model(path)
+    run = rundir.find(text)
+    if not (run.model / GRAPH).is_file():
+        raise RunError(f"{run.path}: holds no model yet")
+    return open_model(run.model)
+
+
+class Predictor:
+    """Runs a model on records."""
+
+    def __init__(self, model: Model, threads: int | None = None) -> None:
+        self.model = model
+        name = model.graph.roles.get("predict")
+        if name is None:
+            raise ConfigError(f"{model.path}: this network has no outputs to predict")
+        artifact = compile_graph(only(model.graph, ("predict", "evaluate")))
+        self.machine = Machine(artifact, threads=threads)
+        self.machine.write(model.values)
+        self.entry = artifact.entries[name]
+        self.measuring = artifact.entries.get(model.graph.roles.get("evaluate", ""))
+        self.measured = 0
+        self._spec = _spec(model.preprocessing)
+        self._shape = _Shape.of(model)
+
+    def run(self, records: Iterable[Record]) -> Iterator[Prediction]:
+        """The answers, in order; batches of good records are run together."""
+        for good, group in groupby(records, lambda r: r.error is None):
+            if not good:
+                yield from (Prediction(r.input, notes=r.notes, error=r.error) for r in group)
+                continue
+            for batch in _batches(group):
+                yield from self._batch(batch)
+
+    def metrics(self) -> dict[str, float]:
+        """The metrics over all inputs that carried their labels."""
+        return self.machine.metrics(self.measuring) if self.measuring is not None and self.measured else {}
+
+    def _batch(self, records: list[Record]) -> Iterator[Prediction]:
+        columns = stack(self.model.preprocessing, records)
+        split = Split("inputs", columns)
+        rows = self._rows(split)
+        self._measure(split, records)
+        for record, row in zip(records, rows, strict=True):
+            yield Prediction(record.input, self._shape.answer(row), record.notes)
+
+    def _rows(self, split: Split) -> Sequence[NDArray[Any]]:
+        """The chosen output's rows, one array an input."""
+        maker = Maker(self.machine.artifact, [Call(self.entry)], self._spec, split, len(split))
+        work = maker.make(np.arange(len(split)), 0, 1, 0, gather=True)
+        output = self.machine.run(work, split, outputs=True).outputs[0][self._shape.output]
+        axis = self.entry.outputs[self._shape.output].axis
+        if axis is None:
+            return list(output)
+        edges = split.columns[axis.input].offsets[0]
+        for level in split.columns[axis.input].offsets[1:]:
+            edges = level[edges]
+        return np.split(output, edges[1:-1])
+
+    def _measure(self, split: Split, records: list[Record]) -> None:
+        """Adds the batch to the metrics when every input of it has all labels."""
+        wanted = set(self.measuring.inputs) - set(split.columns) if self.measuring is not None else set()
+        if self.measuring is None or not all(wanted <= set(r.labels) for r in records):
+            return
+        labels = {name: Column(np.stack([r.labels[name] for r in records])) for name in wanted}
+        whole = Split("inputs", {**split.columns, **labels})
+        maker = Maker(self.machine.artifact, [Call(self.measuring)], self._spec, whole, len(whole))
+        self.machine.run(maker.make(np.arange(len(whole)), 0, 1, 0, gather=True), whole)
+        self.measured += len(whole)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """How a row of the output becomes an answer.
+
+    Attributes:
+        output: name of the reported output.
+        names: of the classes; empty for numbers.
+        key: `probability` when the network ends in a softmax over the classes, else `score`.
+        top: classes listed.
+    """
+
+    output: str
+    names: tuple[str, ...]
+    key: str
+    top: int
+
+    @classmethod
+    def of(cls, model: Model) -> _Shape:
+        entry = model.graph.entries[model.graph.roles["predict"]]
+        output = model.report.get("output") or next(iter(entry.outputs))
+        if output not in entry.outputs:
+            raise ConfigError(f"predict.output: no output `{output}`", hint=f"there are {', '.join(entry.outputs)}")
+        tensor = entry.outputs[output]
+        width = tensor.spec.shape[-1].coefficient if tensor.spec.ndim > 1 and tensor.spec.shape[-1].known else 1
+        makers = {id(t): n.kernel.op for n in flat(entry.items) for t in n.outputs}
+        key = "probability" if makers.get(id(tensor)) == _SOFTMAX else "score"
+        return cls(output, _names(model, width), key, int(model.report.get("top") or 3))
+
+    def answer(self, row: NDArray[Any]) -> dict[str, Any]:
+        """The answer for one input."""
+        if not self.names:
+            return {"prediction": row.item() if row.size == 1 else row.tolist()}
+        if row.ndim > 1:
+            return {"labels": [self.names[i] for i in row.argmax(axis=-1)]}
+        order = np.argsort(-row, kind="stable")[: self.top]
+        ranked = [{"label": self.names[i], self.key: float(row[i])} for i in order]
+        plural = "probabilities" if self.key == "probability" else "scores"
+        return {**ranked[0], plural: ranked}
+
+
+def _names(model: Model, width: int) -> tuple[str, ...]:
+    """Names of the classes when the output has one column a class."""
+    chosen = model.report.get("labels")
+    if chosen is not None:
+        if len(chosen) != width:
+            raise ConfigError(f"predict.labels has {len(chosen)} names, the output {width} columns")
+        return tuple(chosen)
+    fitting = [names for names in model.labels.values() if len(names) == width and width > 1]
+    return tuple(fitting[0]) if len(fitting) == 1 else ()
+
+
+def only(graph: Graph, roles: Sequence[str]) -> Graph:
+    """The graph with the entries of these roles alone."""
+    names = [graph.roles[r] for r in roles if r in graph.roles]
+    return replace(graph, entries={n: graph.entries[n] for n in names})
+
+
+def _spec(preprocessing: Mapping[str, Any]) -> DatasetSpec:
+    fields = tuple(
+        FieldSpec(f["name"], f["role"], tuple(f["shape"]), f["dtype"], tuple(f.get("axes", ())))
+        for f in preprocessing["fields"]
+    )
+    return DatasetSpec("inputs", "", fields, {})
+
+
+def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    batch: list[Record] = []
+    for record in records:
+        batch.append(record)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

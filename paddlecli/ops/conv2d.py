@@ -1,0 +1,122 @@
+"""conv2d: two-dimensional convolution of NCHW images, with bias and activation in the same pass. BOOK B8."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from paddlecli.ops._window import four, image, output_size, two, windows_of
+from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Sample, check
+from paddlecli.ops.fc import ACTIVATIONS
+from paddlecli.ops.spec import Spec
+
+_ATTRS = "stride: list, padding: list, dilation: list, groups: int"
+
+
+class Conv2d(Op):
+    """``y = act(conv(x, w) + b)``: x [N, C, H, W], w [out, C/groups, kh, kw], b [out], y [N, out, H', W'].
+
+    ``padding``: two numbers (height, width) or four (top, bottom, left, right). H' is
+    ``(H + pads - dilation*(kh - 1) - 1) // stride + 1``. ``activation`` is an index into :data:`fc.ACTIVATIONS`.
+    """
+
+    name = "conv2d"
+    forward = Kernel(f"conv2d.forward(x: f32, w: f32, b?: f32; {_ATTRS}, activation: int) -> (y: f32)", rowwise=True)
+    backward_x = Kernel(f"conv2d.backward_x(dy: f32, w: f32; {_ATTRS}) -> (dx: f32)", rowwise=True)
+    backward_w = Kernel(f"conv2d.backward_w(x: f32, dy: f32; {_ATTRS}) -> (dw: f32)", rowwise=True)
+    backward_b = Kernel("conv2d.backward_b(dy: f32) -> (db: f32)", rowwise=True)
+    defaults: ClassVar[Mapping[str, Attr]] = {
+        "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "activation": 0,
+    }  # fmt: skip
+
+    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+        x, w, b, groups = args["x"], args["w"], args.get("b"), attrs["groups"]
+        channels, height, width = image(self.name, x)
+        check(w.ndim == 4 and all(d.known and d.coefficient > 0 for d in w.shape), self.name,
+              f"w is {w}; [out, channels/groups, kh, kw] is needed")  # fmt: skip
+        out, share, kh, kw = (d.coefficient for d in w.shape)
+        check(isinstance(groups, int) and groups >= 1 and share * groups == channels and out % groups == 0, self.name,
+              f"w is {w}, x {x} has {channels} channels, groups are {groups}")  # fmt: skip
+        check(b is None or b.shape == w.shape[:1], self.name, f"b is {b}, w has {out} filters")
+        check(attrs["activation"] in range(len(ACTIVATIONS)), self.name, f"activation {attrs['activation']} is unknown")
+        stride, dilation = two(attrs, "stride", self.name), two(attrs, "dilation", self.name)
+        top, bottom, left, right = four(attrs, self.name)
+        oh = output_size(height, kh, stride[0], top, bottom, dilation[0])
+        ow = output_size(width, kw, stride[1], left, right, dilation[1])
+        check(oh > 0 and ow > 0, self.name, f"a {kh}x{kw} filter does not fit into {height}x{width} with these paddings")
+        return {"y": x.with_shape(x.shape[0], out, oh, ow)}
+
+    def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
+        from paddlecli import ops
+
+        x, w, dz = node.args["x"], node.args["w"], dy["y"]
+        if node.attrs["activation"]:
+            backward: Kernel = getattr(ops.get(ACTIVATIONS[int(node.attrs["activation"])]), "backward")  # type: ignore[arg-type] # noqa: B009
+            dz = g.emit(backward, {"y": node.results["y"], "dy": dz}, out={"dx": dz})
+        attrs = {name: node.attrs[name] for name, _ in self.backward_x.attrs}
+        found = {}
+        if g.needs("x"):
+            found["x"] = g.emit(self.backward_x, {"dy": dz, "w": w}, attrs, out={"dx": x})
+        if g.needs("w"):
+            found["w"] = g.emit(self.backward_w, {"x": x, "dy": dz}, attrs, out={"dw": w})
+        if node.args["b"] is not None and g.needs("b"):
+            found["b"] = g.emit(self.backward_b, {"dy": dz}, out={"db": node.args["b"]})
+        return found
+
+    def decompose(self, g: Emitter, node: NodeLike) -> dict[str, Any] | None:
+        """Convolution, bias, activation."""
+        plain: dict[str, Attr] = {**node.attrs, "activation": 0}
+        if node.args["b"] is None and not node.attrs["activation"]:
+            return None
+        y = g.apply(self.name, node.args["x"], node.args["w"], None, **plain)
+        if node.args["b"] is not None:
+            y = g.apply("bias", y, node.args["b"], axis=1)
+        activation = ACTIVATIONS[int(node.attrs["activation"])]  # type: ignore[arg-type]
+        return {"y": y if activation == "none" else g.apply(activation, y)}
+
+    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+        import numpy as np
+
+        x, w, b, groups = args["x"], args["w"], args.get("b"), int(attrs["groups"])  # type: ignore[arg-type]
+        (top, bottom, left, right), size = four(attrs, self.name), (w.shape[2], w.shape[3])
+        stride, dilation = two(attrs, "stride", self.name), two(attrs, "dilation", self.name)
+        out = (output_size(x.shape[2], size[0], stride[0], top, bottom, dilation[0]),
+               output_size(x.shape[3], size[1], stride[1], left, right, dilation[1]))  # fmt: skip
+        padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
+        seen = windows_of(padded, size, stride, dilation, out)
+        n, c = x.shape[:2]
+        seen = seen.reshape(n, groups, c // groups, *out, *size)
+        filters = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
+        z = np.einsum("ngchwij,gocij->ngohw", seen, filters).reshape(n, w.shape[0], *out)
+        z = z if b is None else z + b[:, None, None]
+        act = (lambda v: v, lambda v: np.maximum(v, 0), np.tanh, lambda v: 1 / (1 + np.exp(-v)))
+        return {"y": act[int(attrs["activation"])](z)}  # type: ignore[arg-type]
+
+    def samples(self) -> Sequence[Sample]:
+        """Odd sizes, groups, dilation, four paddings, every activation, one-pixel images."""
+
+        def case(x: tuple[int, int, int], w: tuple[int, int, int, int], bias: bool = False, low: float = -1, **attrs: Attr) -> Sample:
+            args = {"x": Arg(("N", *x), low=low), "w": Arg(w, low=low)}
+            return Sample(args | ({"b": Arg((w[0],))} if bias else {}), {**self.defaults, **attrs})
+
+        return [
+            case((3, 7, 8), (4, 3, 3, 2), stride=(3, 3), padding=(1, 0)),
+            case((2, 8, 7), (3, 2, 3, 3), stride=(2, 1), padding=(2, 1), dilation=(2, 2)),
+            case((4, 5, 4), (6, 2, 3, 3), bias=True, groups=2),
+            case((4, 1, 1), (2, 4, 3, 3), bias=True, padding=(1, 1)),
+            case((2, 4, 5), (2, 2, 3, 3), padding=(0, 2, 1, 0), stride=(2, 2)),
+            case((3, 5, 4), (2, 3, 1, 1), stride=(2, 3)),
+            case((3, 5, 4), (6, 1, 3, 3), groups=3, padding=(1, 1), activation=2),
+            case((1, 9, 20), (5, 1, 5, 5), bias=True, activation=3),
+            case((2, 6, 19), (17, 2, 2, 2), bias=True, low=0.1, activation=1),
+        ]  # fmt: skip
+
+    def flops(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> int:
+        """2*kernel cells for each output value of a sample."""
+        y = self.shape(args, attrs)["y"]
+        assert isinstance(y, Spec)
+        w: Spec = args["w"]
+        return 2 * y.row * w.row
+
+
+OP = Conv2d()

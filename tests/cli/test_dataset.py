@@ -1,0 +1,147 @@
+"""The command `dataset`, run as a user runs it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PADDLECLI_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("PADDLECLI_MIRROR", raising=False)
+    monkeypatch.delenv("PADDLECLI_OFFLINE", raising=False)
+    return tmp_path
+
+
+def run(*arguments: str, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "paddlecli", "dataset", *arguments],
+        capture_output=True, text=True, env={**os.environ, **env}, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr + done.stdout
+    return done
+
+
+def shared_data() -> Path:
+    given = os.environ.get("PADDLECLI_TEST_SHARED")
+    folder = Path(given) if given else Path(__file__).resolve().parents[3] / "shared"
+    if not (folder / "data").is_dir():
+        pytest.skip(f"no real data at {folder} (PADDLECLI_TEST_SHARED)")
+    return folder / "data"
+
+
+def test_list(cli: Path) -> None:
+    found = {d["name"]: d for d in json.loads(run("list", "--json").stdout)["datasets"]}
+    assert found["uci_housing"]["state"] == "embedded"
+    assert found["mnist"]["state"] == "missing"
+    assert found["mnist"]["splits"] == {"train": 60000, "test": 10000}
+    assert found["generated"]["state"] == "generated"
+    text = run("list").stdout
+    assert all(name in text for name in found)
+
+
+def test_list_loads_neither_numpy_nor_the_core(cli: Path) -> None:
+    script = (
+        "import sys; from paddlecli.cli.app import main; assert main(['dataset', 'list']) == 0;"
+        "bad = {'numpy', 'cffi', 'httpx', 'PIL', 'rich'} & set(sys.modules);"
+        "sys.exit(str(bad) if bad else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_info(cli: Path) -> None:
+    text = run("info", "uci_housing").stdout
+    assert "Harrison" in text and "column B" in text and "404 samples" in text
+    found = json.loads(run("info", "mnist", "--json").stdout)
+    assert found["schema"] == 1 and len(found["files"]) == 4
+    assert found["files"][0]["path"] is None
+
+
+def test_unknown_name(cli: Path) -> None:
+    done = run("info", "mnits", code=3)
+    assert "mnist" in done.stderr and done.stdout == ""
+    error = json.loads(run("info", "mnits", "--json", code=3).stderr.splitlines()[-1])
+    assert error["error"]["code"] == 3
+
+
+def test_head_of_missing_data_names_the_command(cli: Path) -> None:
+    done = run("head", "mnist", code=4)
+    assert "paddlecli dataset download mnist" in done.stderr
+
+
+def test_path(cli: Path) -> None:
+    assert run("path", "mnist").stdout.strip() == str(cli / "cache" / "datasets" / "mnist")
+    assert Path(run("path", "uci_housing").stdout.strip()).is_dir()
+
+
+def test_download_needs_a_name(cli: Path) -> None:
+    assert "--all" in run("download", code=2).stderr
+
+
+def test_download_offline(cli: Path) -> None:
+    done = run("download", "mnist", code=4, PADDLECLI_OFFLINE="1")
+    assert "network is switched off" in done.stderr and done.stdout == ""
+
+
+def test_head_prints_raw_units(cli: Path) -> None:
+    rows = json.loads(run("head", "uci_housing", "-n", "2", "--json").stdout)["rows"]
+    assert len(rows) == 2 and rows[0]["y"] == {"MEDV": 8.5}
+    assert len(run("head", "uci_housing", "-n", "4", "--split", "train").stdout.splitlines()) == 4
+    assert "no split dev" in run("head", "uci_housing", "--split", "dev", code=4).stderr
+
+
+def test_head_writes_a_table(cli: Path) -> None:
+    (path,) = run("head", "uci_housing", "--output", str(cli / "out")).stdout.splitlines()
+    lines = Path(path).read_text().splitlines()
+    assert lines[0].startswith("CRIM,ZN,") and len(lines) == 4
+
+
+def test_mnist_from_a_mirror(cli: Path) -> None:
+    data = shared_data()
+    done = run("download", "mnist", "--json", PADDLECLI_MIRROR=data.as_uri())
+    (result,) = json.loads(done.stdout)["datasets"]
+    assert len(result["files"]) == 4 and all(f["source"] for f in result["files"])
+    states = json.loads(run("verify", "mnist", "--json").stdout)["files"]
+    assert [s["state"] for s in states] == ["ok"] * 4
+    written = run("head", "mnist", "-n", "3", "--output", str(cli / "out")).stdout.splitlines()
+    assert [Path(w).name for w in written] == [
+        "mnist-test-00000-label7.png",
+        "mnist-test-00001-label2.png",
+        "mnist-test-00002-label1.png",
+    ]
+    shown = run("head", "mnist", "-n", "1").stdout.splitlines()
+    assert json.loads(shown[0]) == {"image": "28x28 pixels", "label": "7"}
+    assert len(shown) == 15 and any("@" in line for line in shown[1:])
+    victim = cli / "cache" / "datasets" / "mnist" / "t10k-labels-idx1-ubyte.gz"
+    victim.write_bytes(bytes(victim.stat().st_size))
+    done = run("verify", "mnist", code=4)
+    assert "t10k-labels" in done.stderr and hashlib.sha256(bytes(4542)).hexdigest() in done.stdout
+
+
+def test_import_knows_files_by_content(cli: Path) -> None:
+    import gzip
+
+    data = shared_data() / "mnist"
+    folder = cli / "by hand"
+    folder.mkdir()
+    (folder / "readme.txt").write_text("nothing")
+    images = (data / "t10k-images-idx3-ubyte.gz").read_bytes()
+    (folder / "some.name").write_bytes(images)
+    labels = gzip.decompress((data / "t10k-labels-idx1-ubyte.gz").read_bytes())
+    (folder / "again.gz").write_bytes(gzip.compress(labels, 1))
+    found = json.loads(run("import", "mnist", str(folder), "--json").stdout)
+    assert sorted(found["files"]) == ["t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"]
+    assert sorted(found["missing"]) == ["train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"]
+    done = run("import", "mnist", str(folder / "readme.txt"), code=4)
+    assert "sha256" in done.stderr and "wanted" in done.stderr
+    assert "no such file" in run("import", "mnist", str(cli / "none"), code=4).stderr

@@ -1,0 +1,220 @@
+"""The command `train`: streams, exit codes, resume, signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from .runs import command, environment, recipe, run, strict
+
+
+def test_json_object_and_nothing_else(tmp_path: Path) -> None:
+    done = run(tmp_path, "train", "--config", recipe(tmp_path), "--json")
+    found = strict(done.stdout)
+    assert len(done.stdout.splitlines()) == 1
+    assert set(found) == {
+        "schema", "status", "run_dir", "epochs", "steps", "seconds", "samples_per_second", "metrics"}  # fmt: skip
+    assert (found["schema"], found["status"], found["epochs"], found["steps"]) == (1, "completed", 3, 24)
+    assert {"loss", "accuracy"} <= set(found["metrics"]["train"])
+    assert {"loss", "accuracy", "loss_batch_mean"} <= set(found["metrics"]["test"])
+    assert Path(found["run_dir"]).parent == tmp_path / "runs" / "shapes"
+
+
+def test_what_is_said_at_the_end(tmp_path: Path) -> None:
+    done = run(tmp_path, "train", recipe(tmp_path), "--run-dir", "out")
+    assert done.stdout == ""
+    assert "\r" not in done.stderr, "no carriage returns where stderr is no terminal"
+    assert "expected test.loss 0 to 100: met" in done.stderr
+    assert "expected test.accuracy at least 1.5: NOT met" in done.stderr
+    for text in ("paddlecli evaluate out", "paddlecli predict out", "train --resume out"):
+        assert text in done.stderr
+    assert "135" not in done.stderr.splitlines()[0]
+    assert run(tmp_path, "train", recipe(tmp_path), "-q").stderr == ""
+
+
+def test_flags_are_overrides_and_are_kept(tmp_path: Path) -> None:
+    run(tmp_path, "train", recipe(tmp_path), "--run-dir", "a", "--seed", "9", "--limit-batches", "2", "--name", "other",
+        "--epochs", "1", "-o", "optimizer.learning_rate=1e-3", "-q")  # fmt: skip
+    text = (tmp_path / "a" / "config.yaml").read_text()
+    for line in ("seed: 9", "limit_batches: 2", "name: other", "epochs: 1", "learning_rate: 0.001"):
+        assert line in text
+    run(tmp_path, "train", "--config", "a/config.yaml", "--run-dir", "b", "-q")
+    for name in ("config.yaml", "metrics.jsonl", "model/model.safetensors"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_threads_do_not_change_results(tmp_path: Path) -> None:
+    for threads in ("1", "2"):
+        run(tmp_path, "train", recipe(tmp_path), "--run-dir", threads, "--threads", threads, "-q")
+    for name in ("metrics.jsonl", "model/model.safetensors"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+    assert json.loads((tmp_path / "2" / "run.json").read_text())["core"]["threads"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((), 2),
+        (("recipe.yaml", "--config", "./recipe.yaml"), 2),
+        (("./recipe.yaml", "--max-time", "soon"), 2),
+        (("./recipe.yaml", "--resume", "last"), 2),
+        (("no_such_recipe",), 3),
+        (("./recipe.yaml", "-o", "train.epoch=3"), 3),
+        (("./recipe.yaml", "-o", "train.epochs=three"), 3),
+        (("./recipe.yaml", "-o", "model.layers.0.fc.size=0"), 3),
+        (("--resume", "last"), 5),
+        (("--resume", "./nowhere"), 5),
+    ],
+)
+def test_exit_codes(tmp_path: Path, arguments: tuple[str, ...], code: int) -> None:
+    recipe(tmp_path)
+    before = set(tmp_path.rglob("*"))
+    done = run(tmp_path, "train", *arguments, "--json", code=code)
+    assert done.stdout == ""
+    assert strict(done.stderr)["error"]["code"] == code
+    assert set(tmp_path.rglob("*")) == before, "nothing is written for a command that cannot start"
+
+
+def test_used_run_directory(tmp_path: Path) -> None:
+    name = recipe(tmp_path)
+    run(tmp_path, "train", name, "--run-dir", "out", "-q")
+    kept = (tmp_path / "out" / "run.json").read_bytes()
+    assert "--resume out" in run(tmp_path, "train", name, "--run-dir", "out", code=5).stderr
+    assert (tmp_path / "out" / "run.json").read_bytes() == kept
+    run(tmp_path, "train", name, "--run-dir", "out", "--force", "-q")
+    assert (next(tmp_path.glob("out.old-*")) / "run.json").read_bytes() == kept
+
+
+def test_dry_run_writes_nothing(tmp_path: Path) -> None:
+    name = recipe(tmp_path)
+    before = set(tmp_path.rglob("*"))
+    found = strict(run(tmp_path, "train", name, "--dry-run", "--json").stdout)
+    assert found["steps"] == 24 and found["parameters"] == 6 * 8 + 8 + 8 * 3 + 3
+    assert set(tmp_path.rglob("*")) == before
+
+
+def test_profile(tmp_path: Path) -> None:
+    done = run(tmp_path, "train", recipe(tmp_path), "--profile", "--no-progress")
+    assert "kernel" in done.stderr and "us/call" in done.stderr
+
+
+def wait_for(path: Path, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not path.exists() or not path.read_bytes():
+        assert time.monotonic() < end, f"{path} did not come"
+        time.sleep(0.01)
+
+
+def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command("train", *arguments), cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+LONG = ("-o", "train.epochs=400000", "-o", "train.eval_every=0", "-o", "checkpoint.every_epochs=2000")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_saves_and_resumes(tmp_path: Path, number: int, code: int) -> None:
+    process = start(tmp_path, recipe(tmp_path), "--run-dir", "out", "--json", *LONG)
+    wait_for(tmp_path / "out" / "metrics.jsonl")
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code, err.decode()
+    found = strict(out.decode())
+    assert found["status"] == "interrupted" and found["steps"] > 0
+    state = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert state["status"] == "interrupted" and state["exit_code"] == code
+    epochs = found["epochs"] + 2
+    again = run(tmp_path, "train", "--resume", "out", "--json", "-o", f"train.epochs={epochs}")
+    assert strict(again.stdout)["steps"] == 8 * epochs
+    straight = run(tmp_path, "train", recipe(tmp_path), "--run-dir", "straight", "--json", *LONG, "-o", f"train.epochs={epochs}")
+    assert strict(straight.stdout)["metrics"] == strict(again.stdout)["metrics"]
+    for name in ("metrics.jsonl", "model/model.safetensors", "config.yaml"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+
+
+def test_second_signal_ends_at_once(tmp_path: Path) -> None:
+    process = start(tmp_path, recipe(tmp_path), "--run-dir", "out", *LONG)
+    wait_for(tmp_path / "out" / "metrics.jsonl")
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 130
+    process.communicate()
+
+
+def test_killed_at_any_moment(tmp_path: Path) -> None:
+    """SIGKILL again and again, resumed each time: the end is that of a run that nothing disturbed."""
+    over = ("-o", "train.epochs=4000", "-o", "train.eval_every=500", "-o", "checkpoint.every_epochs=40")
+    run(tmp_path, "train", recipe(tmp_path), "--run-dir", "whole", "-q", *over)
+    process = start(tmp_path, recipe(tmp_path), "--run-dir", "cut", "-q", *over)
+    wait_for(tmp_path / "cut" / "config.yaml")
+    kills = 0
+    for delay in (0.05, 0.3, 0.45, 0.6, 0.5, 0.7):
+        time.sleep(delay)
+        if process.poll() is None:
+            kills += 1
+        process.kill()
+        process.communicate()
+        process = start(tmp_path, "--resume", "cut", "-q")
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err.decode()
+    assert kills >= 2
+    for name in ("metrics.jsonl", "model/model.safetensors"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_not_finite(tmp_path: Path) -> None:
+    done = run(tmp_path, "train", recipe(tmp_path), "--run-dir", "out", "--json", "-o", "optimizer.name=sgd",
+               "-o", "optimizer.learning_rate=1e30", code=6)  # fmt: skip
+    assert strict(done.stdout)["status"] == "failed"
+    error = next(line for line in done.stderr.splitlines() if line.startswith("{"))
+    assert strict(error)["error"]["code"] == 6 and "not finite" in strict(error)["error"]["message"]
+    for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines():
+        strict(line)
+
+
+def test_live_display_on_a_terminal(tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    env = environment(tmp_path, TERM="xterm-256color", COLUMNS="120")
+    process = subprocess.Popen(
+        command("train", recipe(tmp_path), "-o", "train.epochs=300"), cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=follower
+    )
+    os.close(follower)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(leader, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(leader)
+    assert process.wait(timeout=60) == 0
+    assert process.stdout is not None and process.stdout.read() == b""
+    process.stdout.close()
+    text = seen.decode()
+    assert "epoch" in text and "samples/s" in text and "left" in text
+    assert "paddlecli evaluate" in text
+
+
+def test_fit_a_line_is_quick(tmp_path: Path) -> None:
+    """The whole command, after a first one has warmed the caches."""
+    run(tmp_path, "train", "fit_a_line", "-q")
+    least = float("inf")
+    for _ in range(3):
+        began = time.monotonic()
+        found = strict(run(tmp_path, "train", "fit_a_line", "--json", "-q").stdout)
+        least = min(least, time.monotonic() - began)
+    assert found["steps"] == 2100
+    assert 15.5 <= found["metrics"]["test"]["loss"] <= 19.5
+    assert 23.3 <= found["metrics"]["test"]["loss_batch_mean"] <= 25.7
+    assert least < 1.0, f"{least:.2f} s"

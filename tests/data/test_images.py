@@ -1,0 +1,188 @@
+"""Pictures: MNIST's own digits come back unchanged, others are brought into their form."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFilter
+
+from paddlecli.data.images import Picture, picture, png
+from paddlecli.errors import DataError
+
+SHAPE = (1, 28, 28)
+
+
+@pytest.fixture(scope="module")
+def digits(shared_data: Path) -> np.ndarray:
+    raw = gzip.decompress((shared_data / "mnist" / "t10k-images-idx3-ubyte.gz").read_bytes())
+    count = struct.unpack(">4I", raw[:16])[1]
+    return np.frombuffer(raw, np.uint8, offset=16).reshape(count, 28, 28)
+
+
+def encoded(image: Image.Image, format: str = "PNG", **options: object) -> bytes:
+    out = io.BytesIO()
+    image.save(out, format, **options)
+    return out.getvalue()
+
+
+def digit(data: bytes) -> Picture:
+    return picture(data, "test", SHAPE, "light", 20)
+
+
+def seven(size: int = 200, ink: int = 0, ground: int = 255, pen: int = 20) -> Image.Image:
+    image = Image.new("L", (size, size), ground)
+    draw = ImageDraw.Draw(image)
+    a, b, c = 0.3 * size, 0.7 * size, 0.8 * size
+    draw.line([(a, 0.2 * size), (b, 0.2 * size), (0.45 * size, c)], ink, pen, joint="curve")
+    return image
+
+
+def box_of(array: np.ndarray, level: int = 25) -> tuple[int, int]:
+    rows = np.flatnonzero((array > level).any(1))
+    columns = np.flatnonzero((array > level).any(0))
+    return int(np.ptp(rows)) + 1, int(np.ptp(columns)) + 1
+
+
+def mass_of(array: np.ndarray) -> np.ndarray:
+    weight = array.astype(float) / array.sum()
+    grid = np.indices(array.shape)
+    return (grid * weight).sum(axis=(1, 2))
+
+
+def correlation(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.corrcoef(a.astype(float).ravel(), b.astype(float).ravel())[0, 1])
+
+
+def likeness_of(made: np.ndarray, original: np.ndarray) -> float:
+    """The best correlation over shifts by a pixel: where a centre of mass lies just between two
+    pixels, a trace of noise decides which one is taken."""
+    shifts = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1)]
+    return max(correlation(np.roll(made, shift, (0, 1)), original) for shift in shifts)
+
+
+@pytest.mark.parametrize("white", [False, True])
+def test_mnist_digits_come_back_bit_for_bit(digits: np.ndarray, white: bool) -> None:
+    for original in digits[::10]:
+        made = digit(png((255 - original if white else original)[None]))
+        np.testing.assert_array_equal(made.array[0], original)
+        assert bool(made.notes) == white
+
+
+@pytest.mark.parametrize("white", [False, True])
+def test_mnist_digits_moved_and_enlarged_come_back_alike(digits: np.ndarray, white: bool) -> None:
+    """What the original authors' procedure undoes: place, size, margin, polarity."""
+    likeness = []
+    for original in digits[:60]:
+        big = Image.fromarray(original).resize((224, 224), Image.Resampling.BICUBIC)
+        canvas = Image.new("L", (500, 400), 0)
+        canvas.paste(big, (260, 30))
+        if white:
+            canvas = canvas.point(lambda v: 255 - v)
+        made = digit(encoded(canvas))
+        likeness.append(likeness_of(made.array[0], original))
+    assert np.mean(likeness) > 0.965 and min(likeness) > 0.85
+
+
+def test_jpeg_digits_come_back_alike(digits: np.ndarray) -> None:
+    for original in digits[:200]:
+        made = digit(encoded(Image.fromarray(255 - original), "JPEG", quality=85))
+        assert correlation(made.array[0], original) > 0.99
+
+
+@pytest.mark.parametrize("ground", [255, 0])
+@pytest.mark.parametrize("pen", [3, 20])
+def test_a_drawn_digit_fits_the_box_and_is_centred(ground: int, pen: int) -> None:
+    made = digit(encoded(seven(ink=255 - ground, ground=ground, pen=pen)))
+    array = made.array[0]
+    assert made.array.shape == SHAPE and made.array.dtype == np.uint8
+    assert array.max() == 255 and np.median(array) == 0
+    assert 18 <= max(box_of(array)) <= 21
+    assert (np.abs(mass_of(array) - 14) <= 0.6).all()
+    assert any("inverted" in n for n in made.notes) == (ground == 255)
+
+
+def test_thin_strokes_are_widened() -> None:
+    thin, thick = (digit(encoded(seven(400, pen=p))) for p in (3, 40))
+    assert any("thin" in n for n in thin.notes) and not any("thin" in n for n in thick.notes)
+    assert thin.array.sum() > 0.5 * thick.array.sum()
+
+
+def test_paper_with_noise_and_grey_ground() -> None:
+    rng = np.random.default_rng(3)
+    plane = np.asarray(seven(ink=60, ground=190), np.float64) + rng.normal(0, 4, (200, 200))
+    noisy = digit(encoded(Image.fromarray(np.clip(plane, 0, 255).astype(np.uint8)))).array[0]
+    clean = digit(encoded(seven())).array[0]
+    assert correlation(noisy, clean) > 0.97
+    assert (noisy[:3] == 0).all() and (noisy[:, :3] == 0).all()
+
+
+def variants() -> dict[str, bytes]:
+    base = seven()
+    ink = Image.new("RGBA", base.size, (0, 0, 0, 0))
+    ink.putalpha(base.point(lambda v: 255 - v))
+    white = Image.new("RGBA", base.size, (255, 255, 255, 0))
+    white.putalpha(base.point(lambda v: 255 - v))
+    sixteen = Image.fromarray(np.asarray(base, np.uint16) * 257)
+    turned = base.rotate(90, expand=True)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # "turn by 270 degrees to see it upright"
+    return {
+        "rgb": encoded(base.convert("RGB")),
+        "palette": encoded(base.convert("P")),
+        "bits": encoded(base.convert("1")),
+        "grey and alpha": encoded(base.convert("LA")),
+        "black ink on nothing": encoded(ink),
+        "white ink on nothing": encoded(white),
+        "16 bits": encoded(sixteen),
+        "gif": encoded(base, "GIF"),
+        "bmp": encoded(base, "BMP"),
+        "webp": encoded(base, "WEBP", lossless=True),
+        "exif": encoded(turned, "JPEG", quality=95, exif=exif),
+    }
+
+
+@pytest.mark.parametrize("kind", list(variants()))
+def test_every_kind_of_file_gives_the_same_digit(kind: str) -> None:
+    expected = digit(encoded(seven())).array[0]
+    assert correlation(digit(variants()[kind]).array[0], expected) > 0.97
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "test: the file is empty"),
+        (b"<html>no picture</html>", "test: not a picture .*3c 68"),
+        (encoded(seven())[:200], "test: the picture is damaged"),
+        (encoded(seven(), "JPEG")[:300], "test: the picture is damaged"),
+        (encoded(Image.new("L", (50, 50), 90)), "test: no ink found"),
+        (encoded(Image.new("1", (20000, 20000))), "too many|damaged"),
+        (encoded(seven()).replace(b"IDAT", b"IDAX"), "test: not a picture"),
+    ],
+)
+def test_damaged_and_foreign_pictures(data: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        digit(data)
+
+
+def test_without_a_box_the_whole_picture_is_scaled() -> None:
+    made = picture(encoded(seven(56)), "test", SHAPE)
+    expected = np.asarray(seven(56).resize((28, 28), Image.Resampling.BICUBIC))
+    assert correlation(made.array[0], expected) > 0.999 and made.notes == ()
+
+
+def test_colour_pictures() -> None:
+    image = Image.new("RGB", (64, 64), (250, 10, 30)).filter(ImageFilter.BLUR)
+    made = picture(encoded(image), "test", (3, 32, 32))
+    assert made.array.shape == (3, 32, 32)
+    assert made.array[:, 16, 16].tolist() == [250, 10, 30]
+
+
+def test_one_pixel_of_ink() -> None:
+    image = Image.new("L", (28, 28), 255)
+    image.putpixel((3, 4), 0)
+    assert digit(encoded(image)).array.max() == 255

@@ -1,0 +1,201 @@
+"""Networks that cannot be: each fault names the layer, the shapes or names in question, and the line of the recipe."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from paddlecli.compiler.optimizer import optimizers
+from paddlecli.compiler.pipeline import run_passes
+from paddlecli.errors import ConfigError
+
+from .world import graph_of, recipe_of
+
+HEAD = """
+name: faulty
+data:
+  name: generated
+  lengths: {s: [1, 3], r: [1, 3]}
+  fields:
+    - {name: x, shape: [4]}
+    - {name: q, shape: [4], axes: [s]}
+    - {name: r, shape: [4], axes: [r]}
+    - {name: w, dtype: int64, classes: 5, axes: [s]}
+    - {name: y, shape: [1], role: label}
+"""
+ONE = "optimizer: {name: sgd, learning_rate: 0.1}\n"
+TWO = "optimizer:\n  one: {name: sgd, learning_rate: 0.1}%s\n  two: {name: sgd, learning_rate: 0.1}\n"
+INPUTS = """model:
+  inputs:
+    x: {shape: [4]}
+    q: {shape: [4], ragged: s}
+    r: {shape: [4], ragged: r}
+    w: {dtype: int64, below: 5, ragged: s}
+    y: {shape: [1], role: label}
+"""
+LOSS = "  loss: {square_error_cost: {}, from: [p, y]}\n"
+CELL = """  blocks:
+    cell:
+      inputs: [a]
+      memories:
+        h: {shape: [2], next: g}
+      layers:
+        - {fc: {size: 2}, from: [a, h], name: g}
+"""
+
+
+def plain(layers: str) -> str:
+    """One network with some layers."""
+    return ONE + INPUTS + layers + LOSS
+
+
+FAULTS = {
+    "shapes": (plain("""  layers:
+    - {fc: {size: 3}, from: x, name: a}
+    - {fc: {size: 2}, from: x, name: b}
+    - {add: {}, from: [a, b], name: p}  # HERE
+"""), r"^\[add\] x f32\[N, 3\] and y f32\[N, 2\] do not broadcast", "p"),
+    "loss": (ONE + INPUTS + """  layers: [{fc: {size: 3}, from: x, name: a}]
+  loss: {square_error_cost: {}, from: [a, y]}  # HERE
+""", r"^\[square_error_cost\] label is f32\[N, 1\], x is f32\[N, 3\]", "square_error_cost1"),
+    "rank": (plain("  layers:\n    - {conv2d: {filters: 3, size: 3}, from: x, name: p}  # HERE\n"),
+             r"^\[conv2d\] x must be \[N, channels, height, width\], it is f32\[N, 4\]", "p"),
+    "type": (plain("  layers:\n    - {fc: {size: 1}, from: w, name: p}  # HERE\n"), r"^\[matmul\] x is i64, must be f32", "p"),
+    "flatten": (plain("  layers:\n    - {fc: {size: 1, flatten: 3}, from: x, name: p}  # HERE\n"),
+                r"^\[fc\] x is f32\[N, 4\]: nothing is left behind its first 3 dimensions", "p"),
+    "inside a block": (plain("""  blocks:
+    pair:
+      inputs: [a]
+      layers:
+        - {fc: {size: 3}, name: u}
+        - {mul: {}, from: [a, u]}  # HERE
+  layers: [{pair: {}, from: x, name: p}]
+"""), r"^\[mul\] x f32\[N, 4\] and y f32\[N, 3\] do not broadcast", "pair/mul1"),
+    "shared parameter": (plain("""  layers:
+    - {embedding: {size: 5, dim: 4, table: shared}, from: w, name: e}
+    - {embedding: {size: 6, dim: 4, table: shared}, from: w, name: p}  # HERE
+"""), r"^parameter 'shared' is f32\[5, 4\] and is used here as f32\[6, 4\]", "p"),
+    "two axes": (plain("  layers:\n    - {fc: {size: 1}, from: [q, r], name: p}  # HERE\n"),
+                 r"^\[sum\] shapes differ: f32\[T\(s\), 1\], f32\[T\(r\), 1\]", "p"),
+    "no axis": (plain("  layers:\n    - {sequence_pool: {}, from: x, name: p}  # HERE\n"),
+                r"^\[sequence_pool\] x is f32\[N, 4\] and lies on no ragged axis", "p"),
+    "unknown from": (plain("""  layers:
+    - {fc: {size: 3}, from: x, name: hidden}
+    - {fc: {size: 1}, from: hiden, name: p}  # HERE
+"""), r"^\[fc\] reads 'hiden', but nothing before it has that name; did you mean hidden\?", ""),
+    "unknown from of a loss": (ONE + INPUTS + """  layers: [{fc: {size: 1}, from: x, name: p}]
+  loss: {square_error_cost: {}, from: [other, y]}  # HERE
+""", r"^\[square_error_cost\] reads 'other', .* there are p, q, r, w, x, y$", ""),
+    "unknown output": (plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n  outputs:\n    z: nothing  # HERE\n"),
+                       r"^no tensor is called 'nothing'; there are p, q, r, w, x, y$", ""),
+    "block inputs": (plain("""  blocks:
+    pair: {inputs: [a, b], layers: [{fc: {size: 1}, from: [a, b]}]}
+  layers:
+    - {pair: {}, from: x, name: p}  # HERE
+"""), r"^block 'pair' has the inputs \['a', 'b'\] and gets 1 tensors", ""),
+    "unknown block": (plain("  layers:\n    - {scan: {block: cell}, from: q, name: p}  # HERE\n"),
+                      r"^\[scan\] no block is called 'cell'; there are none", ""),
+    "scan of dense rows": (plain(CELL + "  layers:\n    - {scan: {block: cell}, from: x, name: p}  # HERE\n"),
+                           r"^\[scan\] all inputs must lie on one ragged axis; x: no axis", "p"),
+    "scan of two axes": (plain(CELL.replace("[a]", "[a, b]") + "  layers:\n    - {scan: {block: cell}, from: [q, r], name: p}  # HERE\n"),
+                         r"^\[scan\] all inputs must lie on one ragged axis; q: s, r: r", "p"),
+    "shape of a memory": (plain(CELL.replace("size: 2", "size: 3") + "  layers:\n    - {scan: {block: cell}, from: q, name: p}  # HERE\n"),
+                          r"^\[scan\] memory 'h' is f32\[n\(s\), 2\], its next value f32\[n\(s\), 3\]", "p"),
+    "next of a memory": (plain(CELL.replace("next: g}", "next: gone}  # HERE") + "  layers: [{scan: {block: cell}, from: q, name: p}]\n"),
+                         r"^no tensor is called 'gone'; there are a, g, h", "p"),
+    "start of a memory": (plain(CELL.replace("next: g}", "next: g, start: x}") + "  layers:\n    - {scan: {block: cell}, from: q, name: p}  # HERE\n"),
+                          r"^\[scan\] memory 'h' is f32\[N, 2\], its start f32\[N, 4\]", "p"),
+    "loop in a loop": (plain(CELL + """    outer:
+      inputs: [a]
+      memories: {h: {shape: [2], next: g}}
+      layers:
+        - {fc: {size: 2}, from: [a, h], name: g}
+        - {scan: {block: cell}, from: a}  # HERE
+  layers: [{scan: {block: outer}, from: q, name: p}]
+"""), r"^\[scan\] a loop inside a loop is not possible", "outer/scan1"),
+    "decode in training": (plain("""  blocks:
+    step:
+      inputs: [token]
+      memories: {h: {shape: [4], next: g, start: x}}
+      layers: [{embedding: {size: 5, dim: 2}, name: e}, {fc: {size: 4}, from: [e, h], name: g}, {fc: {size: 5}, name: z}]
+  layers:
+    - {fc: {size: 1}, from: x, name: p}
+    - {decode: {block: step}, from: x, name: ids}  # HERE
+"""), r"^\[decode\] belongs to prediction: it has no gradient", "ids"),
+    "a sparse table used densely": (plain("""  layers:
+    - {embedding: {size: 5, dim: 4, table: shared, sparse: true}, from: w, name: e}  # HERE
+    - {embedding: {size: 5, dim: 4, table: shared}, from: w, name: f}
+    - {sequence_pool: {}, from: e, name: g}
+    - {sequence_pool: {}, from: f, name: h}
+    - {fc: {size: 1}, from: [g, h], name: p}
+"""), r"^\[embedding\] shared is a row-sparse table that is also used densely: say sparse: false here", "e"),
+    "a sparse table in a scan": (plain("""  blocks:
+    cell:
+      inputs: [a]
+      memories: {h: {shape: [2], next: g}}
+      layers:
+        - {embedding: {size: 5, dim: 2, sparse: true}, name: e}  # HERE
+        - {fc: {size: 2}, from: [e, h], name: g}
+  layers: [{scan: {block: cell}, from: w}, {sequence_pool: {}}, {fc: {size: 1}, name: p}]
+"""), r"^\[embedding\] cell/e/w: a row-sparse gradient needs a parameter outside a scan", "cell/e"),
+    "no loss": (ONE + "model:\n" + INPUTS.partition("\n")[2].replace("  inputs:", "  inputs:  # HERE", 1)
+                + "  layers: [{fc: {size: 1}, from: x, name: p}]\n", r"^the network has no loss, so it cannot be trained", ""),
+    "two optimizers, no entries": (TWO % "  # HERE" + INPUTS + "  layers: [{fc: {size: 1}, from: x, name: p}]\n" + LOSS,
+                                   r"^there are 2 optimizers \(one, two\), but the network has no entries", ""),
+    "two optimizers, one parameter": (TWO % "" + INPUTS + """  layers: [{fc: {size: 1}, from: x, name: p}]
+  entries:
+    a: {loss: {square_error_cost: {}, from: [p, y]}, update: {parameters: "p/*", optimizer: one}}
+    b:
+      loss: {square_error_cost: {}, from: [p, y]}
+      update: {parameters: "p/*", optimizer: two}  # HERE
+""", r"^parameter 'p/w' is updated by 'one' and by 'two'", ""),
+    "update without a loss": (TWO % "" + INPUTS + """  layers: [{fc: {size: 1}, from: x, name: p}]
+  entries:
+    a:
+      update: {parameters: "p/*", optimizer: one}  # HERE
+""", r"^entry 'a' updates parameters but has no loss", ""),
+    "update of nothing": (TWO % "" + INPUTS + """  layers: [{fc: {size: 1}, from: x, name: p}]
+  entries:
+    a:
+      loss: {square_error_cost: {}, from: [p, y]}
+      update: {parameters: "q/*", optimizer: one}  # HERE
+""", r"^no parameter matches q/\*; there are p/w, p/b", ""),
+    "unknown entry": (TWO % "" + "train:\n  loop: [a, nothing]  # HERE\n" + INPUTS + """  layers: [{fc: {size: 1}, from: x, name: p}]
+  entries:
+    a: {loss: {square_error_cost: {}, from: [p, y]}, update: {parameters: "p/*", optimizer: one}}
+""", r"^there is no entry `nothing`", "train.loop.1"),
+    "unknown field": (plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n").replace("    q:", "    zz: {shape: [4]}  # HERE\n    q:"),
+                      r"^the data set 'generated' has no field 'zz'; it has x, q, r, w, y", ""),
+    "shape of a field": (plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n").replace("x: {shape: [4]}", "x: {shape: [5]}  # HERE"),
+                         r"^input 'x' is declared \[5\], the data set's field is \[4\]", ""),
+    "type of a field": (plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n").replace("x: {shape: [4]}", "x: {shape: [4], dtype: int64, below: 9}  # HERE"),
+                        r"^input 'x' is declared int64, the data set's field is f32", ""),
+    "metric": ("metrics:\n  - accuracy  # HERE\n" + plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n"),
+               r"^\[accuracy\] label is f32, must be i64", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_names_its_line(name: str, tmp_path: Path) -> None:
+    text, message, key = FAULTS[name]
+    whole = HEAD + text
+    (line,) = [i for i, row in enumerate(whole.split("\n"), 1) if "# HERE" in row]
+    with pytest.raises(ConfigError) as caught:
+        recipe = recipe_of(whole, tmp_path)
+        run_passes(graph_of(recipe), optimizers(recipe))
+    (found,) = caught.value.faults
+    assert re.search(message, found.message), found.message
+    assert (Path(found.where.file).name, found.where.line) == ("recipe.yaml", line)
+    assert found.where.column > 0
+    assert found.where.key == key
+
+
+def test_a_registered_network_names_the_line_of_its_name(tmp_path: Path) -> None:
+    recipe = recipe_of(HEAD + ONE + "model:\n  name: digits_conv  # HERE\n", tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        graph_of(recipe)
+    (found,) = caught.value.faults
+    assert found.message.startswith("this network needs exactly one input; the data set 'generated' has x (input), q (input)")
+    assert found.where.line == (HEAD + ONE).count("\n") + 2
