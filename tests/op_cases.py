@@ -1,16 +1,17 @@
-"""Cases of the generated op tests: arguments drawn from samples, kernels run eagerly, references and differences in numpy."""
+"""Cases of the generated op tests: arguments drawn from samples, kernels run eagerly, references."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import numpy as np
+
 from paddlecli import ops
-from paddlecli.ops.base import Arg, Attr, Kernel, Op, Ragged, RandomKey, RowGrad, Sample
+from paddlecli.ops.base import Arg, Attr, Kernel, Op, Ragged, RandomKey, Sample
 from paddlecli.ops.spec import BATCH, Axis, Dim, Spec, Symbol
 from paddlecli.runtime.eager import Out, run_kernel
 
@@ -75,7 +76,13 @@ class Value:
 
 def each(value: Any, f: Any) -> Any:
     """f on a value, on each of a list, or None."""
-    return None if value is None else [f(v) for v in value] if isinstance(value, list | tuple) else f(value)
+    return (
+        None
+        if value is None
+        else [f(v) for v in value]
+        if isinstance(value, list | tuple)
+        else f(value)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +102,19 @@ class Call:
 
 
 def run(
-    kernel: Kernel, args: Mapping[str, Any], attrs: Mapping[str, Attr], out: Mapping[str, Any], sizes: Sizes, **how: Any
+    kernel: Kernel,
+    args: Mapping[str, Any],
+    attrs: Mapping[str, Attr],
+    out: Mapping[str, Any],
+    sizes: Sizes,
+    **how: Any,
 ) -> dict[str, Any]:
     """One kernel on :class:`Value` arguments with outputs of the given specs."""
 
     def given(v: Value) -> Any:
-        return Ragged(v.array, sizes.offsets[v.spec.axis.name]) if v.spec.axis is not None else v.array
+        return (
+            Ragged(v.array, sizes.offsets[v.spec.axis.name]) if v.spec.axis is not None else v.array
+        )
 
     def wanted(s: Spec) -> Out:
         return Out(sizes.shape(s), s.dtype, "" if s.axis is None else s.axis.name)
@@ -123,12 +137,19 @@ class Eager:
         """True for the ports named (all by default)."""
         return self.wanted is None or port in self.wanted
 
-    def emit(self, kernel: Kernel, args: Mapping[str, Any], attrs: Any = None, out: Any = None) -> Any:
+    def emit(
+        self, kernel: Kernel, args: Mapping[str, Any], attrs: Any = None, out: Any = None
+    ) -> Any:
         """Runs the kernel; see :class:`paddlecli.ops.base.Emitter`."""
         op = ops.get(kernel.op)
-        known = {k: (attrs or {}).get(k, getattr(op, "defaults", {}).get(k)) for k, _ in kernel.attrs}
+        known = {
+            k: (attrs or {}).get(k, getattr(op, "defaults", {}).get(k)) for k, _ in kernel.attrs
+        }
         given = {p.name: args.get(p.name) for p in kernel.inputs}
-        specs = {k: each(v, lambda t: t if isinstance(t, Spec) else t.spec) for k, v in (out or {}).items()}
+        specs = {
+            k: each(v, lambda t: t if isinstance(t, Spec) else t.spec)
+            for k, v in (out or {}).items()
+        }
         if out is None:
             shapes = {k: each(v, lambda t: t.spec) for k, v in given.items()}
             specs = op.shape(shapes, known) if kernel is op.forward else like(kernel, shapes)
@@ -145,7 +166,9 @@ class Eager:
         for i, port in enumerate(kernel.inputs):
             rest = args[i:]
             if port.variadic:
-                named[port.name] = list(rest[0]) if len(rest) == 1 and isinstance(rest[0], list) else list(rest)
+                named[port.name] = (
+                    list(rest[0]) if len(rest) == 1 and isinstance(rest[0], list) else list(rest)
+                )
                 break
             named[port.name] = rest[0] if rest else None
         return self.emit(kernel, named, attrs)
@@ -153,7 +176,10 @@ class Eager:
 
 def like(kernel: Kernel, shapes: Mapping[str, Any]) -> dict[str, Any]:
     """Specs of outputs that nobody gave: dx is like x, p_out like p."""
-    return {p.name: shapes[p.name.removesuffix("_out") if p.name.endswith("_out") else p.name[1:]] for p in kernel.outputs}
+    return {
+        p.name: shapes[p.name.removesuffix("_out") if p.name.endswith("_out") else p.name[1:]]
+        for p in kernel.outputs
+    }
 
 
 def pair(spec: Any, array: Any) -> Any:
@@ -204,8 +230,12 @@ def sizes_of(case: Case, n: int, empty: bool = False) -> Sizes:
 
 def spec_of(arg: Arg, axes: Sequence[str]) -> Spec:
     """The spec of an argument."""
-    axis = Axis(str(arg.shape[0]), str(arg.shape[0])) if arg.shape and arg.shape[0] in axes else None
-    dims = [BATCH if d == "N" else Dim(d) if isinstance(d, int) else Axis(d, d).total for d in arg.shape]
+    axis = (
+        Axis(str(arg.shape[0]), str(arg.shape[0])) if arg.shape and arg.shape[0] in axes else None
+    )
+    dims = [
+        BATCH if d == "N" else Dim(d) if isinstance(d, int) else Axis(d, d).total for d in arg.shape
+    ]
     return Spec(tuple(dims), arg.dtype, axis)
 
 
@@ -218,7 +248,10 @@ def draw(arg: Arg, sample: Sample, sizes: Sizes, rng: np.random.Generator) -> Va
     if arg.choices:
         return Value(spec, rng.choice(np.array(arg.choices), shape).astype(dtype))
     if not np.issubdtype(dtype, np.floating):
-        return Value(spec, rng.integers(int(arg.low), int(arg.high), shape, np.int64, endpoint=True).astype(dtype))
+        return Value(
+            spec,
+            rng.integers(int(arg.low), int(arg.high), shape, np.int64, endpoint=True).astype(dtype),
+        )
     values = rng.uniform(arg.low, arg.high, shape)
     for kink in sample.kinks:
         near = np.abs(values - kink) < sample.kink
@@ -256,7 +289,11 @@ def forward(case: Case, sizes: Sizes, args: Mapping[str, Any] | None = None) -> 
     """Runs the forward kernel of a case."""
     e = Eager(sizes)
     args = arguments(case, sizes) if args is None else args
-    out = None if args or case.it.forward.inputs else {p.name: Spec.of(BATCH, 37) for p in case.it.forward.outputs}
+    out = (
+        None
+        if args or case.it.forward.inputs
+        else {p.name: Spec.of(BATCH, 37) for p in case.it.forward.outputs}
+    )
     e.emit(case.it.forward, args, case.sample.attrs, out)
     return Run(case, sizes, args, e.calls[0].results, e.calls)
 
@@ -265,77 +302,6 @@ def forward(case: Case, sizes: Sizes, args: Mapping[str, Any] | None = None) -> 
 def forward_of(case: Case, n: int, empty: bool = False) -> Run:
     """The same, remembered."""
     return forward(case, sizes_of(case, n, empty))
-
-
-# ---- gradients ------------------------------------------------------------------------------------------------------
-def upstream(run: Run, only: int | None = None) -> dict[str, Any]:
-    """Random gradients of the first output (of its member ``only`` where it is several); None for the others."""
-    rng = np.random.default_rng(99)
-    found: dict[str, Any] = {p.name: each(run.results.get(p.name), lambda _: None) for p in run.case.it.forward.outputs}
-    first = run.case.it.forward.outputs[0].name
-
-    def random(v: Value) -> Value:
-        return Value(v.spec.with_dtype("f32"), rng.uniform(-1, 1, v.array.shape).astype(np.float32))
-
-    found[first] = each(run.results[first], random)
-    if only is not None:
-        found[first] = [d if i == only else None for i, d in enumerate(found[first])]
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class _Node:
-    args: Mapping[str, Any]
-    results: Mapping[str, Any]
-    attrs: Mapping[str, Attr]
-
-
-DATA_PORTS = frozenset({"label", "weight", "prior", "like", "count"})
-"""Float inputs that may be data alone: an op need not give a gradient for them."""
-
-
-def trainable(case: Case) -> list[str]:
-    """Input ports that get a gradient: they hold floats, and so does what the op makes of them."""
-    args = {k: v for k, v in case.sample.args.items() if any(a.dtype == "f32" for a in flat(v))}
-    if not case.it.differentiable or not args:
-        return []
-    specs: dict[str, Any] = {p.name: None for p in case.it.forward.inputs}
-    specs |= {k: each(v, lambda a: spec_of(a, case.sample.axes)) for k, v in case.sample.args.items()}
-    attrs = {**getattr(case.it, "defaults", {}), **case.sample.attrs}
-    made = next(flat(case.it.shape(specs, attrs)[case.it.forward.outputs[0].name]))
-    return list(args) if made.dtype in FLOATS else []
-
-
-def gradient(run: Run, dy: Mapping[str, Any], wanted: Sequence[str] | None = None) -> tuple[dict[str, Any], list[Call]]:
-    """The op's own gradient: port -> array (list when variadic), row gradients made dense; and the calls."""
-    e = Eager(run.sizes, wanted)
-    node = _Node(run.args, run.results, run.attrs)
-    found = run.case.it.grad(e, node, dy)
-    return {k: _dense(run.args[k], g) for k, g in found.items() if g is not None}, e.calls
-
-
-def _dense(target: Any, g: Any) -> Any:
-    if isinstance(target, list):
-        return [None if v is None else v.array for v in g]
-    if not isinstance(g, RowGrad):
-        assert g.spec.shape == target.spec.shape, "a gradient has its tensor's shape"
-        return g.array
-    total = np.zeros_like(target.array)
-    ids = g.ids.array
-    np.add.at(total, ids[ids >= 0], g.values.array[ids >= 0])
-    return total
-
-
-def reference(run: Run, args: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The op's numpy reference: port -> array (list when variadic); floats as float64."""
-
-    def wide(v: Value) -> Any:
-        array = v.array.astype(np.float64) if v.array.dtype.kind == "f" else v.array
-        return Ragged(array, run.sizes.offsets[v.spec.axis.name]) if v.spec.axis is not None else array
-
-    given = {k: each(v, wide) for k, v in (run.args if args is None else args).items()}
-    found = run.case.it.reference(given, run.attrs, KEY)
-    return {k: each(v, lambda a: np.asarray(a.values if isinstance(a, Ragged) else a)) for k, v in found.items()}
 
 
 def numbers(value: Value) -> np.ndarray:
@@ -353,29 +319,18 @@ def flat(value: Any) -> Iterator[Any]:
         yield value
 
 
-def projection(run: Run, dy: Mapping[str, Any], args: Mapping[str, Any]) -> float:
-    """Sum of dy times the reference's outputs."""
-    outputs = reference(run, args)
-    total = 0.0
-    for port, d in dy.items():
-        pairs = zip(d, outputs[port], strict=True) if isinstance(d, list) else [(d, outputs.get(port))]
-        total += sum(float((g.array.astype(np.float64) * y).sum()) for g, y in pairs if g is not None)
-    return total
+def reference(run: Run, args: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The op's numpy reference: port -> array (list when variadic); floats as float64."""
 
+    def wide(v: Value) -> Any:
+        array = v.array.astype(np.float64) if v.array.dtype.kind == "f" else v.array
+        return (
+            Ragged(array, run.sizes.offsets[v.spec.axis.name]) if v.spec.axis is not None else array
+        )
 
-def moved(run: Run, port: str, member: int, direction: np.ndarray) -> dict[str, Any]:
-    """The arguments with one of them moved."""
-
-    def move(v: Value) -> Value:
-        return replace(v, array=v.array.astype(np.float64) + direction)
-
-    value = run.args[port]
-    if not isinstance(value, list):
-        return {**run.args, port: move(value)}
-    return {**run.args, port: [move(v) if i == member else v for i, v in enumerate(value)]}
-
-
-def slope(run: Run, dy: Mapping[str, Any], port: str, member: int, direction: np.ndarray, h: float = 1e-5) -> float:
-    """Central difference of the projection along a direction."""
-    up, down = (projection(run, dy, moved(run, port, member, s * h * direction)) for s in (1, -1))
-    return (up - down) / (2 * h)
+    given = {k: each(v, wide) for k, v in (run.args if args is None else args).items()}
+    found = run.case.it.reference(given, run.attrs, KEY)
+    return {
+        k: each(v, lambda a: np.asarray(a.values if isinstance(a, Ragged) else a))
+        for k, v in found.items()
+    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ def print_json(found: Mapping[str, Any]) -> None:
 
 def tell(text: str) -> None:
     """A line on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    typer.echo(text, err=True)
 
 
 def duration(text: str | None) -> float | None:

@@ -19,11 +19,11 @@ def command(
 ) -> None:
     """Print what is built from a recipe: its network, gradients, fused steps, memory plan."""
     from paddlecli.cli.output import print_json
+    from paddlecli.compiler.optimizer import optimizers
     from paddlecli.compiler.pipeline import stages
     from paddlecli.config.load import load_recipe
     from paddlecli.engine.prepare import fields_of
     from paddlecli.errors import UsageError
-    from paddlecli.compiler.optimizer import optimizers
     from paddlecli.models.build import build
 
     if stage not in STAGES:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from paddlecli.data.inputs import Record
+    from paddlecli.data.records import Record
 
 
 def command(
@@ -79,14 +79,13 @@ def _writer(output: Path | None, as_json: bool) -> Iterator[Callable[[dict[str, 
         yield lambda record: typer.echo(json_line(record) if as_json else _line(record))
         return
     with saving(output), output.open("w", encoding="utf-8") as file:
-        yield lambda record: print(json_line(record), file=file) if not as_json else _both(record, file)
 
+        def write(record: dict[str, Any]) -> None:
+            file.write(json_line(record) + "\n")
+            if as_json:
+                typer.echo(json_line(record))
 
-def _both(record: dict[str, Any], file: Any) -> None:
-    from paddlecli.engine.files import json_line
-
-    print(json_line(record), file=file)
-    typer.echo(json_line(record))
+        yield write
 
 
 def _line(record: dict[str, Any]) -> str:

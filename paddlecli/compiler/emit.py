@@ -94,12 +94,15 @@ class _Writer:
         if t.persistent:
             return self._once("range", key_of(t), lambda: self._range(t))
         if t.role == "axis":
-            assert t.source is not None
-            return self._once("axis", t.name, lambda: self.w.tensor(t.name, t.spec, "axis", self.w.axis(t.source), part=t.part))
+            return self._once("axis", t.name, lambda: self._axis_part(t))
         if id(t) not in self.local:
             self.keep.append(t)
             self.local[id(t)] = self._local(t)
         return self.local[id(t)]
+
+    def _axis_part(self, t: Tensor) -> int:
+        assert t.source is not None
+        return self.w.tensor(t.name, t.spec, "axis", self.w.axis(t.source), part=t.part)
 
     def _range(self, t: Tensor) -> int:
         place = self.placements[key_of(t)]

@@ -128,4 +128,4 @@ def _debug(name: str, graph: Graph) -> None:
     if settings.debug() >= 3:
         from paddlecli.graph.show import show
 
-        print(f"---- after {name} ----\n{show(graph)}", file=sys.stderr)
+        sys.stderr.write(f"---- after {name} ----\n{show(graph)}\n")

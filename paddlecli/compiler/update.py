@@ -11,7 +11,17 @@ from paddlecli.compiler.optimizer import append_updates
 from paddlecli.compiler.storage import Storage, count_name, segment, slot_key
 from paddlecli.errors import ConfigError
 from paddlecli.graph.builder import Emitter
-from paddlecli.graph.ir import ArgumentInfo, Entry, Graph, Item, Loop, Node, ParameterInfo, Rows, Tensor
+from paddlecli.graph.ir import (
+    ArgumentInfo,
+    Entry,
+    Graph,
+    Item,
+    Loop,
+    Node,
+    ParameterInfo,
+    Rows,
+    Tensor,
+)
 from paddlecli.ops.spec import Spec
 
 
@@ -81,12 +91,28 @@ def _step(
     items += [replace(node, guard=done.finite) for node in late]
     for update in entry.updates:
         rate = rate_argument(update.optimizer, arguments)
-        start = len(items)
-        append_updates(e, _group(graph, done, update.parameters, optimizers[update.optimizer], storage, rate))
-        for node in items[start:]:
-            if isinstance(node, Node) and node.kernel.updates:
-                node.guard = done.finite
+        group = _group(graph, done, update.parameters, optimizers[update.optimizer], storage, rate)
+        _append(e, done, group)
     return done
+
+
+def _append(e: Emitter, entry: Entry, group: Group) -> None:
+    """An optimizer's nodes. Where clipping computes the gradients' norm anyway, it must be finite too."""
+    nodes: list[Item] = []
+    norm = append_updates(Emitter(e.graph, nodes, f"u.{group.optimizer.name}."), group)
+    guard = entry.finite
+    first = next(i for i, n in enumerate(nodes) if isinstance(n, Node) and n.kernel.updates)
+    e.items += nodes[:first]
+    if norm is not None:
+        both = norm if entry.loss is None else e.apply("sum", [entry.loss, norm])
+        guard, entry.halt = e.apply("check_finite", both)
+        entry.finite = entry.fetches["finite"] = guard
+        only = len(entry.updates) == 1
+        entry.fetches["gradient_norm" if only else f"gradient_norm.{group.optimizer.name}"] = norm
+    for node in nodes[first:]:
+        if isinstance(node, Node) and node.kernel.updates:
+            node.guard = guard
+    e.items += nodes[first:]
 
 
 def _split(items: list[Item]) -> tuple[list[Item], list[Node]]:

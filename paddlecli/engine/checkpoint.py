@@ -141,7 +141,7 @@ def _write(folder: Path, snapshot: Snapshot) -> None:
     from safetensors.numpy import save
 
     note = {NOTE: json.dumps({"format": FORMAT, "step": snapshot.step, "choice": snapshot.choice}, sort_keys=True)}
-    contents = {
+    contents: dict[str, Callable[[], bytes]] = {
         MODEL: lambda: save(dict(snapshot.model), note),
         OPTIMIZER: lambda: save(dict(snapshot.optimizer), note),
         STATE: lambda: json_page(snapshot.state),

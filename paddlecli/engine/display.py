@@ -89,7 +89,8 @@ class Lines:
     def say(self, text: str) -> None:
         """See `Display`."""
         self._last = time.monotonic()
-        print(text, file=sys.stderr, flush=True)
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
 
     def close(self) -> None:
         """See `Display`."""

@@ -58,7 +58,7 @@ def demand(metrics: Mapping[str, float], demands: Mapping[str, float]) -> None:
         UsageError: a demanded metric was not measured.
         MetricError: one is below its least value, or no number.
     """
-    for name, least in demands.items():
+    for name in demands:
         if name not in metrics:
             raise UsageError(f"--min {name}: not measured", hint=f"there are {', '.join(sorted(metrics))}")
     below = [f"{n} is {metrics[n]:.6g}, below {least:g}" for n, least in demands.items() if not metrics[n] >= least]

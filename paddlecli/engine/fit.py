@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddlecli import __version__, settings
+from paddlecli import __version__
 from paddlecli.config.load import load_recipe
 from paddlecli.config.recipe import Recipe
 from paddlecli.data.columns import Dataset

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from paddlecli.config.recipe import Recipe
 from paddlecli.data.columns import Dataset, Rows
 from paddlecli.data.loader import Loader
 from paddlecli.engine import modeldir

@@ -137,7 +137,8 @@ def read_weights(path: Path) -> tuple[dict[str, NDArray[np.generic]], dict[str, 
         )
     try:
         with safe_open(path, framework="numpy") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, _note(file.metadata())
+            names = list(file.keys())
+            return {name: file.get_tensor(name) for name in names}, _note(file.metadata())
     except (SafetensorError, OSError) as error:
         raise RunError(f"{path}: damaged: {error}") from None
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from paddlecli.compiler.pipeline import compile_graph
 from paddlecli.data.columns import Column, Split
-from paddlecli.data.inputs import Record, stack
+from paddlecli.data.inputs import stack
+from paddlecli.data.records import Record
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.engine import rundir
 from paddlecli.engine.machine import Machine

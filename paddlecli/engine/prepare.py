@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from paddlecli.compiler.artifact import Artifact
+from paddlecli.compiler.optimizer import optimizers
 from paddlecli.compiler.pipeline import compile_graph
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.schema import Input, WrittenModel
@@ -14,7 +15,6 @@ from paddlecli.data.spec import DatasetSpec, FieldSpec, Role
 from paddlecli.engine.requests import Call, iteration
 from paddlecli.errors import ConfigError
 from paddlecli.graph.ir import Graph
-from paddlecli.compiler.optimizer import optimizers
 from paddlecli.models.build import build
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,29 +128,25 @@ def _counts(count: str, spec: DatasetSpec, split: Split) -> Rows | None:
 
 
 def _lengths(axis: str, spec: DatasetSpec, split: Split) -> Rows:
-    for field in spec.fields:
-        if axis in field.axes:
-            column = split.columns[field.name]
-            return _below(column.offsets[: field.axes.index(axis) + 1])
+    for known in spec.fields:
+        if axis in known.axes:
+            return np.diff(_edges(split.columns[known.name].offsets[: known.axes.index(axis) + 1]))
     raise ValueError(f"no column of {spec.name} lies on the axis {axis!r}")
 
 
-def _below(offsets: Sequence[Rows]) -> Rows:
-    """Elements of the last level below each row."""
+def _edges(offsets: Sequence[Rows]) -> Rows:
+    """Where each row's elements of the last level begin and end."""
     edges = offsets[0]
     for level in offsets[1:]:
         edges = level[edges]
-    return np.diff(edges)
+    return edges
 
 
 def _per_row(column: Column, counted: NDArray[np.bool_]) -> Rows:
     items = counted.reshape(len(column.values), -1).sum(axis=1, dtype=np.int64)
     if not column.offsets:
         return items
-    edges = column.offsets[0]
-    for level in column.offsets[1:]:
-        edges = level[edges]
-    return np.diff(np.append(0, np.cumsum(items))[edges])
+    return np.diff(np.append(0, np.cumsum(items))[_edges(column.offsets)])
 
 
 class Maker:

@@ -222,7 +222,7 @@ def facts() -> dict[str, Any]:
 
     return {
         "arguments": sys.argv[1:],
-        "working_directory": os.getcwd(),
+        "working_directory": str(Path.cwd()),
         "versions": {"paddlecli": __version__, "python": platform.python_version(), "numpy": np.__version__},
         "platform": platform.platform(),
         "process": os.getpid(),

@@ -13,7 +13,19 @@ from typing import Any
 
 from paddlecli import ops
 from paddlecli.graph.builder import Emitter, fault, step_value
-from paddlecli.graph.ir import Entry, Graph, Item, Loop, Node, Origin, Rows, Tensor, flat, storage_of, tensors_of
+from paddlecli.graph.ir import (
+    Entry,
+    Graph,
+    Item,
+    Loop,
+    Node,
+    Origin,
+    Rows,
+    Tensor,
+    flat,
+    storage_of,
+    tensors_of,
+)
 from paddlecli.ops.base import Attr, Kernel, RowGrad
 from paddlecli.ops.spec import Spec
 
@@ -35,8 +47,7 @@ def _entry(graph: Graph, entry: Entry) -> Entry:
     items = list(entry.items)
     walk = _Walk(graph, items, wanted)
     gradients = walk.run(entry.loss)
-    done = Entry(**{**vars(entry), "items": items, "gradients": gradients})
-    return done
+    return replace(entry, items=items, gradients=gradients)
 
 
 _Writer = tuple[Node, str] | None
@@ -381,8 +392,7 @@ class _Walk:
     def _merge(self, parameter: Tensor, rows: list[RowGrad]) -> Rows:
         e = Emitter(self.graph, self.sink, "d.")
         e._names = self.names
-        parts = [r for r in reversed(rows)]  # in the order of the forward uses
-        pairs = [t for r in parts for t in (r.ids, r.values)]
+        pairs = [t for r in reversed(rows) for t in (r.ids, r.values)]  # in the order of the forward uses
         ids, values, count = e.apply("rows_merge", *pairs)
         return Rows(ids, values, count)
 
@@ -421,7 +431,7 @@ def _redirect(node: Node, port: str, grad: Tensor, into: Tensor) -> bool:
 def _rename(items: list[Item], old: Tensor, new: Tensor) -> None:
     for item in items:
         nodes = item.body if isinstance(item, Loop) else [item]
-        for i, node in enumerate(nodes):
+        for node in nodes:
             if any(t is old for t in (*node.inputs, *node.outputs)):
                 changed = node.map(lambda t: new if t is old else t)
                 node.args, node.results = changed.args, changed.results

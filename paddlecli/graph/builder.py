@@ -10,7 +10,16 @@ from typing import Any
 from paddlecli import ops
 from paddlecli.errors import ConfigError, Fault, Where
 from paddlecli.graph.ir import (
-    ArgumentInfo, Entry, Graph, Item, Metric, Node, Origin, ParameterInfo, Tensor, tensors_of,
+    ArgumentInfo,
+    Entry,
+    Graph,
+    Item,
+    Metric,
+    Node,
+    Origin,
+    ParameterInfo,
+    Tensor,
+    tensors_of,
 )  # fmt: skip
 from paddlecli.ops.base import Attr, Kernel, Op, ShapeError
 from paddlecli.ops.spec import Axis, Dim, Spec

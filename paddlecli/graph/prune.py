@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from paddlecli.graph.ir import Entry, Item, Loop, Node, Tensor, storage_of
@@ -32,7 +33,7 @@ def _used(node: Node, needed: set[int]) -> bool:
     return any(t.persistent or id(s) in needed for t in node.outputs for s in (t, *storage_of(t)))
 
 
-def _loop(loop: Loop, needed: set[int], want) -> list[Node]:  # type: ignore[no-untyped-def]
+def _loop(loop: Loop, needed: set[int], want: Callable[[list[Tensor]], None]) -> list[Node]:
     """A body is read by its own next repetition, so it is walked until nothing more is needed."""
     if loop.flag is not None:
         want([loop.flag])

@@ -13,7 +13,18 @@ from typing import Any
 from paddlecli import ops
 from paddlecli.errors import RunError
 from paddlecli.graph.ir import (
-    ArgumentInfo, Entry, Graph, Item, Loop, Metric, Node, Origin, ParameterInfo, Tensor, Update, flat,
+    ArgumentInfo,
+    Entry,
+    Graph,
+    Item,
+    Loop,
+    Metric,
+    Node,
+    Origin,
+    ParameterInfo,
+    Tensor,
+    Update,
+    flat,
 )  # fmt: skip
 from paddlecli.ops.spec import Axis, Dim, Spec, Symbol
 

@@ -11,7 +11,8 @@ from paddlecli.models.network import Network
 
 def classify(net: Network, logits: Tensor) -> None:
     """Probabilities as the output, cross-entropy of the logits [N, classes] as the loss."""
-    net.output("probability", net.apply("softmax", logits, axis=-1))
+    with net.layer("softmax"):
+        net.output("probability", layers.activate(net, logits, "softmax"))
     losses.softmax_with_cross_entropy(net, logits, net.label())
 
 

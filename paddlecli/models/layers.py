@@ -76,7 +76,7 @@ def fc(
 def _trailing(net: Network, x: Tensor, flatten: int) -> int:
     if x.spec.ndim <= flatten and not (x.spec.ndim == flatten == 1):
         raise fault(net.origin, f"[fc] {x.name} is {x.spec}: nothing is left behind its first {flatten} dimensions")
-    row = [d for d in x.spec.shape[flatten:]]
+    row = x.spec.shape[flatten:]
     if any(not d.known for d in row):
         raise fault(net.origin, f"[fc] {x.name} is {x.spec}: the dimensions behind the first {flatten} must be fixed")
     return math.prod(d.coefficient for d in row)

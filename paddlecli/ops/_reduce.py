@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from paddlecli.ops._unary import values_of
-from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Ragged, Sample, check
+from paddlecli.ops.base import (
+    Arg,
+    Attr,
+    Emitter,
+    Kernel,
+    NodeLike,
+    Op,
+    Ragged,
+    RandomKey,
+    Sample,
+    check,
+)
 from paddlecli.ops.spec import ONE, Spec
 
 if TYPE_CHECKING:
@@ -33,23 +44,33 @@ class Reduce(Op):
         x: Spec = args["x"]
         dims = chosen(attrs["dims"], x.ndim)
         check(all(0 <= d < x.ndim for d in dims), self.name, f"dimensions {attrs['dims']} of x {x}")
-        kept = [(ONE if attrs["keep_dim"] else None) if i in dims else d for i, d in enumerate(x.shape)]
+        kept = [
+            (ONE if attrs["keep_dim"] else None) if i in dims else d for i, d in enumerate(x.shape)
+        ]
         shape = tuple(d for d in kept if d is not None) or (ONE,)
         return {"y": Spec(shape, "f32", None if 0 in dims else x.axis)}
 
     def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
         """dy repeated along the dimensions."""
         x = node.args["x"]
-        return {"x": g.emit(self.backward, {"dy": dy["y"]}, {"dims": node.attrs["dims"]}, out={"dx": x})}
+        return {
+            "x": g.emit(self.backward, {"dy": dy["y"]}, {"dims": node.attrs["dims"]}, out={"dx": x})
+        }
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         """f, then the shape."""
         x = values_of(args["x"])
         dims = chosen(attrs["dims"], x.ndim)
         kept = self.f(x, dims)
         shape = [s for i, s in enumerate(x.shape) if i not in dims] or [1]
         y = kept if attrs["keep_dim"] else kept.reshape(shape)
-        return {"y": Ragged(y, args["x"].offsets) if isinstance(args["x"], Ragged) and 0 not in dims else y}
+        return {
+            "y": Ragged(y, args["x"].offsets)
+            if isinstance(args["x"], Ragged) and 0 not in dims
+            else y
+        }
 
     def samples(self) -> Sequence[Sample]:
         """Last, first, middle, several, all dimensions; many rows; packed rows."""

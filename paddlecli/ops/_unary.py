@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Ragged, Sample
+from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, Ragged, RandomKey, Sample
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,7 +55,9 @@ class Unary(Op):
         dx = g.emit(self.backward, {port: saved, "dy": dy["y"]}, attrs, out={"dx": node.args["x"]})
         return {"x": dx}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         """f of the values."""
         x = args["x"]
         return {"y": like(x, self.f(values_of(x), attrs))}
@@ -95,7 +97,9 @@ def activation(name: str, attrs: Mapping[str, Attr] | None = None) -> tuple[str,
     if not isinstance(op, Unary):
         raise KeyError(name)
     if extra := set(attrs or {}) - set(op.defaults):
-        raise TypeError(f"activation {name!r} has no attribute {sorted(extra)}; it has {sorted(op.defaults)}")
+        raise TypeError(
+            f"activation {name!r} has no attribute {sorted(extra)}; it has {sorted(op.defaults)}"
+        )
     return op_name, {**op.defaults, **values, **(attrs or {})}
 
 

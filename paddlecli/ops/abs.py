@@ -19,8 +19,9 @@ class Abs(Unary):
     forward = Kernel("abs.forward(x: f32) -> (y: f32)", inplace={"y": "x"}, rowwise=True)
     backward = Kernel(
         "abs.backward(x: f32, dy: f32) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
 
     def f(self, x: np.ndarray, attrs: Mapping[str, Any]) -> np.ndarray:
         """|x|."""

@@ -18,12 +18,14 @@ class Clip(Unary):
     name = "clip"
     forward = Kernel(
         "clip.forward(x: f32; low: float, high: float) -> (y: f32)",
-        inplace={"y": "x"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"y": "x"},
+        rowwise=True,
+    )
     backward = Kernel(
         "clip.backward(x: f32, dy: f32; low: float, high: float) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
     defaults: ClassVar[Mapping[str, Attr]] = {"low": 0.0, "high": 24.0}
     variants: ClassVar[Sequence[Mapping[str, Attr]]] = (
         {"low": 0.0, "high": 24.0},

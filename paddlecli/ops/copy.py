@@ -22,16 +22,20 @@ class Copy(Op):
         """dy."""
         return {"x": dy["y"]}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         """x."""
         return {"y": args["x"]}
 
     def samples(self) -> Sequence[Sample]:
         """Floats, bytes, packed rows."""
         return [
-            Sample({"x": Arg(("N", 3, 7))}), Sample({"x": Arg(("N", 5), "u8", 0, 255)}), Sample({"x": Arg(("N",), "i64", -9, 9)}),
+            Sample({"x": Arg(("N", 3, 7))}),
+            Sample({"x": Arg(("N", 5), "u8", 0, 255)}),
+            Sample({"x": Arg(("N",), "i64", -9, 9)}),
             Sample({"x": Arg(("s", 2))}, axes=("s",)),
-        ]  # fmt: skip
+        ]
 
 
 OP = Copy()

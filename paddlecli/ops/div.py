@@ -15,13 +15,16 @@ class Div(Binary):
     """z = x/y."""
 
     name = "div"
-    forward = Kernel("div.forward(x: f32, y: f32; axis: int) -> (z: f32)", inplace={"z": "x"}, rowwise=True)
+    forward = Kernel(
+        "div.forward(x: f32, y: f32; axis: int) -> (z: f32)", inplace={"z": "x"}, rowwise=True
+    )
     low: ClassVar[float] = 0.5
     high: ClassVar[float] = 2.0
 
     def f(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """x/y."""
-        return x / y
+        z: np.ndarray = x / y
+        return z
 
     def partial_x(self, g: Emitter, node: NodeLike, dz: TensorLike) -> tuple[TensorLike, float]:
         """dz/y."""

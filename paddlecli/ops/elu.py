@@ -18,12 +18,14 @@ class Elu(Unary):
     name = "elu"
     forward = Kernel(
         "elu.forward(x: f32; alpha: float) -> (y: f32)",
-        inplace={"y": "x"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"y": "x"},
+        rowwise=True,
+    )
     backward = Kernel(
         "elu.backward(x: f32, dy: f32; alpha: float) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
     defaults: ClassVar[Mapping[str, Attr]] = {"alpha": 1.0}
     variants: ClassVar[Sequence[Mapping[str, Attr]]] = (
         {"alpha": 1.0},

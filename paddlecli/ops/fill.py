@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paddlecli.ops._attrs import number
 from paddlecli.ops.base import Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Sample, ShapeError
 
 
@@ -23,11 +24,13 @@ class Fill(Op):
         """No inputs, no gradients."""
         return {}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         """A number that numpy spreads."""
         import numpy as np
 
-        return {"y": np.float64(attrs["value"])}  # type: ignore[arg-type]
+        return {"y": np.float64(number(attrs, "value"))}
 
     def samples(self) -> Sequence[Sample]:
         """Two numbers; the shapes and types are the test's."""

@@ -18,12 +18,14 @@ class Gelu(Unary):
     name = "gelu"
     forward = Kernel(
         "gelu.forward(x: f32; approximate: bool) -> (y: f32)",
-        inplace={"y": "x"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"y": "x"},
+        rowwise=True,
+    )
     backward = Kernel(
         "gelu.backward(x: f32, dy: f32; approximate: bool) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
     defaults: ClassVar[Mapping[str, Attr]] = {"approximate": False}
     variants: ClassVar[Sequence[Mapping[str, Attr]]] = (
         {"approximate": False},

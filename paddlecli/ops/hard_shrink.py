@@ -18,12 +18,14 @@ class HardShrink(Unary):
     name = "hard_shrink"
     forward = Kernel(
         "hard_shrink.forward(x: f32; threshold: float) -> (y: f32)",
-        inplace={"y": "x"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"y": "x"},
+        rowwise=True,
+    )
     backward = Kernel(
         "hard_shrink.backward(x: f32, dy: f32; threshold: float) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
     defaults: ClassVar[Mapping[str, Attr]] = {"threshold": 0.5}
     variants: ClassVar[Sequence[Mapping[str, Attr]]] = (
         {"threshold": 0.5},

@@ -18,12 +18,14 @@ class HardSigmoid(Unary):
     name = "hard_sigmoid"
     forward = Kernel(
         "hard_sigmoid.forward(x: f32; slope: float, offset: float) -> (y: f32)",
-        inplace={"y": "x"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"y": "x"},
+        rowwise=True,
+    )
     backward = Kernel(
         "hard_sigmoid.backward(x: f32, dy: f32; slope: float, offset: float) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
     defaults: ClassVar[Mapping[str, Attr]] = {"slope": 0.2, "offset": 0.5}
     variants: ClassVar[Sequence[Mapping[str, Attr]]] = (
         {"slope": 0.2, "offset": 0.5},

@@ -18,12 +18,14 @@ class HardSwish(Unary):
     name = "hard_swish"
     forward = Kernel(
         "hard_swish.forward(x: f32; threshold: float, scale: float, offset: float) -> (y: f32)",
-        inplace={"y": "x"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"y": "x"},
+        rowwise=True,
+    )
     backward = Kernel(
         "hard_swish.backward(x: f32, dy: f32; threshold: float, scale: float, offset: float) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
     defaults: ClassVar[Mapping[str, Attr]] = {"threshold": 6.0, "scale": 6.0, "offset": 3.0}
     variants: ClassVar[Sequence[Mapping[str, Attr]]] = (
         {"threshold": 6.0, "scale": 6.0, "offset": 3.0},

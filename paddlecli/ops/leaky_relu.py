@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from paddlecli.ops._attrs import number
 from paddlecli.ops._unary import Unary
 from paddlecli.ops.base import Attr, Kernel, check
 
@@ -18,12 +19,14 @@ class LeakyRelu(Unary):
     name = "leaky_relu"
     forward = Kernel(
         "leaky_relu.forward(x: f32; alpha: float) -> (y: f32)",
-        inplace={"y": "x"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"y": "x"},
+        rowwise=True,
+    )
     backward = Kernel(
         "leaky_relu.backward(y: f32, dy: f32; alpha: float) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
     defaults: ClassVar[Mapping[str, Attr]] = {"alpha": 0.02}
     variants: ClassVar[Sequence[Mapping[str, Attr]]] = (
         {"alpha": 0.02},
@@ -33,7 +36,11 @@ class LeakyRelu(Unary):
 
     def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Any]:
         """Same as x."""
-        check(float(attrs["alpha"]) >= 0.0, self.name, f"alpha is {attrs['alpha']}, must not be negative")  # type: ignore[arg-type]
+        check(
+            number(attrs, "alpha") >= 0.0,
+            self.name,
+            f"alpha is {attrs['alpha']}, must not be negative",
+        )
         return {"y": args["x"]}
 
     def f(self, x: np.ndarray, attrs: Mapping[str, Any]) -> np.ndarray:

@@ -19,8 +19,9 @@ class Log(Unary):
     forward = Kernel("log.forward(x: f32) -> (y: f32)", inplace={"y": "x"}, rowwise=True)
     backward = Kernel(
         "log.backward(x: f32, dy: f32) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
     low: ClassVar[float] = 0.05
     high: ClassVar[float] = 5.0
 

@@ -25,14 +25,20 @@ class Mean(Op):
         """dy/count everywhere."""
         return {"x": g.emit(self.backward, {"dy": dy["y"]}, out={"dx": node.args["x"]})}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         """The mean."""
         x = values_of(args["x"])
         return {"y": (x.sum() / max(1, x.size)).reshape(1)}
 
     def samples(self) -> Sequence[Sample]:
         """Dense and packed."""
-        return [Sample({"x": Arg(("N", 3, 7))}), Sample({"x": Arg(("N", 20000))}), Sample({"x": Arg(("s", 2))}, axes=("s",))]
+        return [
+            Sample({"x": Arg(("N", 3, 7))}),
+            Sample({"x": Arg(("N", 20000))}),
+            Sample({"x": Arg(("s", 2))}, axes=("s",)),
+        ]
 
 
 OP = Mean()

@@ -15,10 +15,19 @@ class Min(Binary):
     """z = the smaller one; a NaN wins. Equal values: the gradient goes to y."""
 
     name = "min"
-    forward = Kernel("min.forward(x: f32, y: f32; axis: int) -> (z: f32)", inplace={"z": "x"}, rowwise=True)
-    backward_x = Kernel("min.backward_x(x: f32, y: f32, dz: f32; axis: int) -> (d: f32)", rowwise=True)
-    backward_y = Kernel("min.backward_y(x: f32, y: f32, dz: f32; axis: int) -> (d: f32)", rowwise=True)
-    choices: ClassVar[tuple[tuple[float, ...], tuple[float, ...]]] = ((-0.9, -0.3, 0.3, 0.9), (-0.6, 0.0, 0.6))
+    forward = Kernel(
+        "min.forward(x: f32, y: f32; axis: int) -> (z: f32)", inplace={"z": "x"}, rowwise=True
+    )
+    backward_x = Kernel(
+        "min.backward_x(x: f32, y: f32, dz: f32; axis: int) -> (d: f32)", rowwise=True
+    )
+    backward_y = Kernel(
+        "min.backward_y(x: f32, y: f32, dz: f32; axis: int) -> (d: f32)", rowwise=True
+    )
+    choices: ClassVar[tuple[tuple[float, ...], tuple[float, ...]]] = (
+        (-0.9, -0.3, 0.3, 0.9),
+        (-0.6, 0.0, 0.6),
+    )
 
     def f(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """numpy's minimum."""

@@ -15,11 +15,14 @@ class Mul(Binary):
     """z = x*y."""
 
     name = "mul"
-    forward = Kernel("mul.forward(x: f32, y: f32; axis: int) -> (z: f32)", inplace={"z": "x"}, rowwise=True)
+    forward = Kernel(
+        "mul.forward(x: f32, y: f32; axis: int) -> (z: f32)", inplace={"z": "x"}, rowwise=True
+    )
 
     def f(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """x*y."""
-        return x * y
+        z: np.ndarray = x * y
+        return z
 
     def partial_x(self, g: Emitter, node: NodeLike, dz: TensorLike) -> tuple[TensorLike, float]:
         """dz*y."""
@@ -28,7 +31,9 @@ class Mul(Binary):
 
     def partial_y(self, g: Emitter, node: NodeLike, dz: TensorLike) -> tuple[TensorLike, float]:
         """dz*x."""
-        return g.emit(self.forward, {"x": dz, "y": node.args["x"]}, {"axis": -1}, out={"z": dz}), 1.0
+        return g.emit(
+            self.forward, {"x": dz, "y": node.args["x"]}, {"axis": -1}, out={"z": dz}
+        ), 1.0
 
 
 OP = Mul()

@@ -15,9 +15,15 @@ class Pow(Binary):
     """z = x**y; NaN for a negative x with a fractional y."""
 
     name = "pow"
-    forward = Kernel("pow.forward(x: f32, y: f32; axis: int) -> (z: f32)", inplace={"z": "x"}, rowwise=True)
-    backward_x = Kernel("pow.backward_x(x: f32, y: f32, dz: f32; axis: int) -> (d: f32)", rowwise=True)
-    backward_y = Kernel("pow.backward_y(x: f32, y: f32, dz: f32; axis: int) -> (d: f32)", rowwise=True)
+    forward = Kernel(
+        "pow.forward(x: f32, y: f32; axis: int) -> (z: f32)", inplace={"z": "x"}, rowwise=True
+    )
+    backward_x = Kernel(
+        "pow.backward_x(x: f32, y: f32, dz: f32; axis: int) -> (d: f32)", rowwise=True
+    )
+    backward_y = Kernel(
+        "pow.backward_y(x: f32, y: f32, dz: f32; axis: int) -> (d: f32)", rowwise=True
+    )
     low: ClassVar[float] = 0.3
     high: ClassVar[float] = 3.0
 

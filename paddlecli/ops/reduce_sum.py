@@ -15,7 +15,9 @@ class ReduceSum(Reduce):
     """y = sum of x over ``dims``; 0 where there is nothing."""
 
     name = "reduce_sum"
-    forward = Kernel("reduce_sum.forward(x: f32; dims: list, keep_dim: bool) -> (y: f32)", rowwise=True)
+    forward = Kernel(
+        "reduce_sum.forward(x: f32; dims: list, keep_dim: bool) -> (y: f32)", rowwise=True
+    )
     backward = Kernel("reduce_sum.backward(dy: f32; dims: list) -> (dx: f32)", rowwise=True)
 
     def f(self, x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:

@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paddlecli.ops._unary import values_of
-from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Ragged, Sample, check
+from paddlecli.ops.base import (
+    Arg,
+    Attr,
+    Emitter,
+    Kernel,
+    NodeLike,
+    Op,
+    Ragged,
+    RandomKey,
+    Sample,
+    check,
+)
 from paddlecli.ops.spec import Spec
 
 
@@ -26,9 +37,15 @@ class RepeatRows(Op):
 
     def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
         """Sums over the tokens."""
-        return {"x": g.emit(self.backward, {"dy": dy["y"]}, out={"dx": node.args["x"]})} if g.needs("x") else {}
+        return (
+            {"x": g.emit(self.backward, {"dy": dy["y"]}, out={"dx": node.args["x"]})}
+            if g.needs("x")
+            else {}
+        )
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         """numpy's repeat."""
         import numpy as np
 

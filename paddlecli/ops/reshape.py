@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from paddlecli.ops._attrs import integers
 from paddlecli.ops._unary import values_of
-from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Ragged, Sample, check
+from paddlecli.ops.base import (
+    Arg,
+    Attr,
+    Emitter,
+    Kernel,
+    NodeLike,
+    Op,
+    Ragged,
+    RandomKey,
+    Sample,
+    check,
+)
 from paddlecli.ops.spec import Dim, Spec, product
 
 
@@ -23,7 +35,7 @@ class Reshape(Op):
     def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Any]:
         """x's size under ``dims``."""
         x: Spec = args["x"]
-        dims: tuple[int, ...] = attrs["dims"]  # type: ignore[assignment]
+        dims = integers(attrs, "dims")
         text = f"x {x} does not fit the shape {list(dims)}"
         known: list[Dim | None] = []
         for i, d in enumerate(dims):
@@ -31,7 +43,9 @@ class Reshape(Op):
             known.append(None if d == -1 else x.shape[i] if d == 0 else Dim(d))
         check(known.count(None) <= 1 and len(known) <= 8, self.name, text)
         if None in known:
-            known[known.index(None)] = self._rest(x.size, product(d for d in known if d is not None), text)
+            known[known.index(None)] = self._rest(
+                x.size, product(d for d in known if d is not None), text
+            )
         shape = tuple(d for d in known if d is not None)
         check(product(shape) == x.size, self.name, text)
         return {"y": Spec(shape, x.dtype, x.axis if shape and shape[0] == x.shape[0] else None)}
@@ -49,10 +63,12 @@ class Reshape(Op):
         dims = tuple(d.coefficient if d.known else -1 for d in x.shape)
         return {"x": g.emit(self.forward, {"x": dy["y"]}, {"dims": dims}, out={"y": x})}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         """numpy's reshape."""
-        x, dims = values_of(args["x"]), attrs["dims"]
-        sizes = [x.shape[i] if d == 0 else d for i, d in enumerate(dims)]  # type: ignore[arg-type]
+        x, dims = values_of(args["x"]), integers(attrs, "dims")
+        sizes = [x.shape[i] if d == 0 else d for i, d in enumerate(dims)]
         if -1 in sizes:  # numpy cannot find the rest of an empty array
             others = 1
             for s in sizes:
@@ -70,10 +86,13 @@ class Reshape(Op):
     def samples(self) -> Sequence[Sample]:
         """Batch kept, batch folded in and out, bytes, packed rows."""
         return [
-            Sample({"x": Arg(("N", 3, 4))}, {"dims": (0, 12)}), Sample({"x": Arg(("N", 3, 4))}, {"dims": (-1, 4)}),
-            Sample({"x": Arg(("N", 12))}, {"dims": (0, 2, -1)}), Sample({"x": Arg(("N", 6), "u8", 0, 255)}, {"dims": (-1, 3, 2)}),
-            Sample({"x": Arg(("s", 2, 3))}, {"dims": (0, -1)}, axes=("s",)), Sample({"x": Arg((4, 3))}, {"dims": (2, 6)}),
-        ]  # fmt: skip
+            Sample({"x": Arg(("N", 3, 4))}, {"dims": (0, 12)}),
+            Sample({"x": Arg(("N", 3, 4))}, {"dims": (-1, 4)}),
+            Sample({"x": Arg(("N", 12))}, {"dims": (0, 2, -1)}),
+            Sample({"x": Arg(("N", 6), "u8", 0, 255)}, {"dims": (-1, 3, 2)}),
+            Sample({"x": Arg(("s", 2, 3))}, {"dims": (0, -1)}, axes=("s",)),
+            Sample({"x": Arg((4, 3))}, {"dims": (2, 6)}),
+        ]
 
 
 OP = Reshape()

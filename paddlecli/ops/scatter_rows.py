@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paddlecli.ops._unary import values_of
-from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Ragged, Sample, check
+from paddlecli.ops.base import (
+    Arg,
+    Attr,
+    Emitter,
+    Kernel,
+    NodeLike,
+    Op,
+    Ragged,
+    RandomKey,
+    Sample,
+    check,
+)
 from paddlecli.ops.spec import Spec
 
 
@@ -29,7 +40,9 @@ class ScatterRows(Op):
         args = {"x": dy["y"], "index": node.args["index"]}
         return {"x": g.emit(ops.get("gather_rows").forward, args, out={"y": node.args["x"]})}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         """numpy's assignment."""
         import numpy as np
 

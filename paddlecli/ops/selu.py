@@ -18,13 +18,18 @@ class Selu(Unary):
     name = "selu"
     forward = Kernel(
         "selu.forward(x: f32; scale: float, alpha: float) -> (y: f32)",
-        inplace={"y": "x"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"y": "x"},
+        rowwise=True,
+    )
     backward = Kernel(
         "selu.backward(x: f32, dy: f32; scale: float, alpha: float) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
-    defaults: ClassVar[Mapping[str, Attr]] = {"scale": 1.0507009873554805, "alpha": 1.6732632423543772}
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
+    defaults: ClassVar[Mapping[str, Attr]] = {
+        "scale": 1.0507009873554805,
+        "alpha": 1.6732632423543772,
+    }
 
     def f(self, x: np.ndarray, attrs: Mapping[str, Any]) -> np.ndarray:
         """scale times elu."""

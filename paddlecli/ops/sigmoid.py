@@ -19,8 +19,9 @@ class Sigmoid(Unary):
     forward = Kernel("sigmoid.forward(x: f32) -> (y: f32)", inplace={"y": "x"}, rowwise=True)
     backward = Kernel(
         "sigmoid.backward(y: f32, dy: f32) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
 
     def f(self, x: np.ndarray, attrs: Mapping[str, Any]) -> np.ndarray:
         """Written so that exp does not overflow."""

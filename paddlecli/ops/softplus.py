@@ -19,8 +19,9 @@ class Softplus(Unary):
     forward = Kernel("softplus.forward(x: f32) -> (y: f32)", inplace={"y": "x"}, rowwise=True)
     backward = Kernel(
         "softplus.backward(x: f32, dy: f32) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
 
     def f(self, x: np.ndarray, attrs: Mapping[str, Any]) -> np.ndarray:
         """log(1 + exp(x)) without overflow."""

@@ -19,13 +19,12 @@ class Square(Unary):
     forward = Kernel("square.forward(x: f32) -> (y: f32)", inplace={"y": "x"}, rowwise=True)
     backward = Kernel(
         "square.backward(x: f32, dy: f32) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
 
     def f(self, x: np.ndarray, attrs: Mapping[str, Any]) -> np.ndarray:
         """x*x."""
-        import numpy as np
-
         y: np.ndarray = x * x
         return y
 

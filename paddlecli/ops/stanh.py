@@ -18,12 +18,14 @@ class Stanh(Unary):
     name = "stanh"
     forward = Kernel(
         "stanh.forward(x: f32; scale_a: float, scale_b: float) -> (y: f32)",
-        inplace={"y": "x"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"y": "x"},
+        rowwise=True,
+    )
     backward = Kernel(
         "stanh.backward(y: f32, dy: f32; scale_a: float, scale_b: float) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
     defaults: ClassVar[Mapping[str, Attr]] = {"scale_a": 0.67, "scale_b": 1.7159}
     variants: ClassVar[Sequence[Mapping[str, Attr]]] = (
         {"scale_a": 0.67, "scale_b": 1.7159},

@@ -15,11 +15,14 @@ class Sub(Binary):
     """z = x - y."""
 
     name = "sub"
-    forward = Kernel("sub.forward(x: f32, y: f32; axis: int) -> (z: f32)", inplace={"z": "x"}, rowwise=True)
+    forward = Kernel(
+        "sub.forward(x: f32, y: f32; axis: int) -> (z: f32)", inplace={"z": "x"}, rowwise=True
+    )
 
     def f(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """x - y."""
-        return x - y
+        z: np.ndarray = x - y
+        return z
 
     def partial_x(self, g: Emitter, node: NodeLike, dz: TensorLike) -> tuple[TensorLike, float]:
         """dz."""

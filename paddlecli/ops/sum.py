@@ -28,10 +28,14 @@ class Sum(Op):
         """dy for each."""
         return {"xs": [dy["y"]] * len(node.args["xs"])}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         """Their sum."""
-        total = sum(values_of(x) for x in args["xs"])
-        return {"y": like(args["xs"][0], total)}  # type: ignore[arg-type]
+        import numpy as np
+
+        total: np.ndarray = np.sum([values_of(x) for x in args["xs"]], 0)
+        return {"y": like(args["xs"][0], total)}
 
     def samples(self) -> Sequence[Sample]:
         """One, two, three; packed rows."""

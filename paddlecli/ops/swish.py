@@ -18,12 +18,14 @@ class Swish(Unary):
     name = "swish"
     forward = Kernel(
         "swish.forward(x: f32; beta: float) -> (y: f32)",
-        inplace={"y": "x"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"y": "x"},
+        rowwise=True,
+    )
     backward = Kernel(
         "swish.backward(x: f32, dy: f32; beta: float) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
     defaults: ClassVar[Mapping[str, Attr]] = {"beta": 1.0}
     variants: ClassVar[Sequence[Mapping[str, Attr]]] = (
         {"beta": 1.0},

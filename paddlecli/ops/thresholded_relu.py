@@ -18,12 +18,14 @@ class ThresholdedRelu(Unary):
     name = "thresholded_relu"
     forward = Kernel(
         "thresholded_relu.forward(x: f32; threshold: float) -> (y: f32)",
-        inplace={"y": "x"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"y": "x"},
+        rowwise=True,
+    )
     backward = Kernel(
         "thresholded_relu.backward(x: f32, dy: f32; threshold: float) -> (dx: f32)",
-        inplace={"dx": "dy"}, rowwise=True,
-    )  # fmt: skip
+        inplace={"dx": "dy"},
+        rowwise=True,
+    )
     defaults: ClassVar[Mapping[str, Attr]] = {"threshold": 1.0}
     variants: ClassVar[Sequence[Mapping[str, Attr]]] = (
         {"threshold": 1.0},

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from paddlecli import ops
 from paddlecli.ops._unary import Unary, activation, activation_names
 from paddlecli.runtime.eager import Out, run_kernel
@@ -41,7 +42,9 @@ def test_gradients(case: dict[str, Any]) -> None:
     y = run_kernel(op.forward, {"x": x}, attrs, {"y": Out(x.shape)})["y"]
     np.testing.assert_allclose(y, case["y"], 1e-5, 1e-6)
     saved = {"x": x, "y": y}[op.backward.inputs[0].name]
-    dx = run_kernel(op.backward, {op.backward.inputs[0].name: saved, "dy": dy}, attrs, {"dx": Out(x.shape)})["dx"]
+    dx = run_kernel(
+        op.backward, {op.backward.inputs[0].name: saved, "dy": dy}, attrs, {"dx": Out(x.shape)}
+    )["dx"]
     np.testing.assert_allclose(dx, case["dx"], 1e-5, 1e-6)
 
 

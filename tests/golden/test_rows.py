@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from paddlecli import ops
 from paddlecli.ops.base import Ragged
 from paddlecli.ops.sequence_pool import MODES
@@ -18,7 +19,9 @@ CASES = json.loads((Path(__file__).parent / "rows.json").read_text(encoding="utf
 
 def some(op: str) -> Any:
     """Parametrisation over the cases of one op."""
-    return pytest.mark.parametrize("case", [c for c in CASES if c["op"] == op], ids=lambda c: c["case"])
+    return pytest.mark.parametrize(
+        "case", [c for c in CASES if c["op"] == op], ids=lambda c: c["case"]
+    )
 
 
 def offsets_of(case: dict[str, Any]) -> np.ndarray:
@@ -40,7 +43,9 @@ def test_embedding(case: dict[str, Any]) -> None:
     attrs = {"padding_idx": padding, "sparse": False}
     y = run_kernel(op.forward, {"ids": ids, "w": w}, attrs, {"y": Out(dy.shape)})["y"]
     np.testing.assert_array_equal(y, f32(case["y"]))
-    dw = run_kernel(op.backward_w, {"ids": ids, "dy": dy}, {"padding_idx": padding}, {"dw": Out(w.shape)})["dw"]
+    dw = run_kernel(
+        op.backward_w, {"ids": ids, "dy": dy}, {"padding_idx": padding}, {"dw": Out(w.shape)}
+    )["dw"]
     np.testing.assert_allclose(dw, case["dw"], 1e-5, 1e-7)
 
 
@@ -57,7 +62,13 @@ def test_sequence_pool(case: dict[str, Any]) -> None:
         return
     dy, out = f32(case["dy"]), {"dx": Out(x.shape, axis="s")}
     if case["mode"] == "max":
-        dx = run_kernel(op.backward_max, {"x": Ragged(x, offsets), "y": y, "dy": dy}, {}, out, axes={"s": offsets})["dx"]
+        dx = run_kernel(
+            op.backward_max,
+            {"x": Ragged(x, offsets), "y": y, "dy": dy},
+            {},
+            out,
+            axes={"s": offsets},
+        )["dx"]
     else:
         dx = run_kernel(op.backward, {"dy": dy}, {"mode": mode}, out, axes={"s": offsets})["dx"]
     np.testing.assert_allclose(dx, case["dx"], 1e-5, 1e-7)
@@ -69,7 +80,9 @@ def test_repeat_rows(case: dict[str, Any]) -> None:
     op: Any = ops.get("repeat_rows")
     x, dy, offsets = f32(case["x"]), f32(case["dy"]), offsets_of(case)
     like = Ragged(np.zeros((len(dy), 1), np.float32), offsets)
-    y = run_kernel(op.forward, {"x": x, "like": like}, {}, {"y": Out(dy.shape, axis="s")}, axes={"s": offsets})["y"]
+    y = run_kernel(
+        op.forward, {"x": x, "like": like}, {}, {"y": Out(dy.shape, axis="s")}, axes={"s": offsets}
+    )["y"]
     np.testing.assert_array_equal(y, f32(case["y"]))
     dx = run_kernel(op.backward, {"dy": Ragged(dy, offsets)}, {}, {"dx": Out(x.shape)})["dx"]
     np.testing.assert_allclose(dx, case["dx"], 1e-5, 1e-7)

@@ -17,7 +17,7 @@ from paddlecli.compiler.emit import stream_key
 from paddlecli.compiler.memory import MemoryPlan, root
 from paddlecli.compiler.storage import Storage, key_of
 from paddlecli.graph.ir import Entry, Loop, Node, Tensor
-from paddlecli.ops.base import RandomKey, Ragged
+from paddlecli.ops.base import Ragged, RandomKey
 from paddlecli.ops.spec import DTYPES, Axis, Dim
 
 from .kernels import Array, compute
@@ -124,6 +124,12 @@ class Sizes:
         return np.array(rows, np.int64)
 
 
+def _shaped(memory: Array, t: Tensor, shape: tuple[int, ...]) -> Array:
+    """The same memory as a tensor's elements."""
+    array: Array = memory.view(_kind(t.spec.dtype)).reshape(shape)
+    return array
+
+
 Watch = Callable[[Node, "Run"], None]
 
 
@@ -166,7 +172,7 @@ class Run:
         if t.is_view:
             return self._view(t, shape)
         if self.memory is not None and id(t) in self.memory.alias:
-            return self.array(root(t, self.memory.alias)).view(_kind(t.spec.dtype)).reshape(shape)
+            return _shaped(self.array(root(t, self.memory.alias)), t, shape)
         if t.persistent:
             return self.params.array(key_of(t)) if t.role != "flat" else self.params.array(t.name)
         if t.role == "input":
@@ -186,10 +192,10 @@ class Run:
     def _temporary(self, t: Tensor, shape: tuple[int, ...]) -> Array:
         if self.memory is not None:
             slot = self.slots[self.memory.slots[id(t)]]
-            return slot[: int(np.prod(shape))].view(_kind(t.spec.dtype)).reshape(shape)
+            return _shaped(slot[: int(np.prod(shape))], t, shape)
         if id(t) not in self.own:
             self.keep.append(t)
-            self.own[id(t)] = np.full(int(np.prod(shape)), np.nan).view(_kind(t.spec.dtype)).reshape(shape)
+            self.own[id(t)] = _shaped(np.full(int(np.prod(shape)), np.nan), t, shape)
         return self.own[id(t)]
 
     def _view(self, t: Tensor, shape: tuple[int, ...]) -> Array:

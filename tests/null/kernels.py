@@ -16,7 +16,7 @@ from paddlecli.graph.ir import Node
 from paddlecli.ops._optimizer import OptimizerOp
 from paddlecli.ops._unary import values_of
 from paddlecli.ops._window import four, output_size, two, windows_of
-from paddlecli.ops.base import RandomKey, Ragged
+from paddlecli.ops.base import Ragged, RandomKey
 from paddlecli.ops.sequence_pool import MODES
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -135,8 +135,8 @@ def _fc_x(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
     return {"dx": (_flat(a["dy"], a["dy"].ndim - 1) @ a["w"].T).reshape(shapes["dx"])}
 
 
-@rule("fc.backward_w")
-def _fc_w(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+@rule("fc.backward_wb")
+def _fc_wb(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
     kept = a["dy"].ndim - 1
     dy = _flat(a["dy"], kept)
     return {"dw": _flat(a["x"], kept).T @ dy, "db": dy.sum(0)}
@@ -167,6 +167,26 @@ def _sigmoid(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any
 def _softmax(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
     y, dy = a["y"], a["dy"]
     return {"dx": y * (dy - (y * dy).sum(attrs["axis"], keepdims=True))}
+
+
+@rule("square_error_cost.backward_x")
+def _square_error(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    return {"dx": 2 * (a["x"] - a["label"]) * a["dloss"]}
+
+
+@rule("weighted_mean.backward_values")
+def _weighted_mean(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    return {"dvalues": np.full(shapes["dvalues"], a["dy"][0] / a["weight"][0] if a["weight"][0] else 0.0)}
+
+
+@rule("softmax_with_cross_entropy.backward_x")
+def _softmax_loss(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    assert not attrs["soft_label"] and a["x"].ndim == 2 and a.get("weight") is None
+    label = a["label"].reshape(-1)
+    p = np.exp(a["x"] - a["x"].max(1, keepdims=True, initial=-np.inf))
+    p /= p.sum(1, keepdims=True)
+    p[np.arange(len(label)), np.maximum(label, 0)] -= 1
+    return {"dx": p * a["dloss"].reshape(-1, 1) * (label != attrs["ignore_index"])[:, None]}
 
 
 @rule("gather_rows.backward")

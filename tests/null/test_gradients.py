@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from paddlecli.compiler.pipeline import Stages
-from paddlecli.graph.ir import Entry, Rows
+from paddlecli.graph.ir import Entry, Rows, flat
 
 from .conftest import Compiled
 from .executor import Batch, Params, Run
+from .kernels import Array
 from .world import SMALL, draw, fresh, gradients_of
 
 STEP = 1e-5
@@ -24,7 +25,7 @@ def entries(stages: Stages) -> Iterator[Entry]:
     yield from (e for e in stages.gradients.entries.values() if e.updates)
 
 
-def slopes(entry: Entry, batch: Batch, params: Params, name: str, places: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def slopes(entry: Entry, batch: Batch, params: Params, name: str, places: Array) -> Array:
     """Central differences of the loss at some elements of a parameter."""
     flat = params.array(name).reshape(-1)
     found = []
@@ -90,7 +91,8 @@ def test_an_empty_batch_has_no_gradient(compiled: Compiled) -> None:
 def test_a_block_used_twice_has_one_set_of_parameters(compiled: Compiled) -> None:
     stages = compiled("twice")
     assert set(stages.graph.parameters) == {"branch/fc1/w", "branch/fc1/b", "branch/fc2/w", "branch/fc2/b"}
-    uses = [n for n in stages.graph.entries["train_step"].items if n.args.get("y") is stages.graph.parameters["branch/fc1/w"]]
+    nodes = flat(stages.graph.entries["train_step"].items)
+    uses = [n for n in nodes if n.args.get("y") is stages.graph.parameters["branch/fc1/w"]]
     assert len(uses) == 3
 
 
@@ -101,7 +103,7 @@ def test_an_entry_reaches_only_its_own_parameters(compiled: Compiled) -> None:
         other = "generator/" if update.optimizer == "discriminator" else "discriminator/"
         assert entry.gradients
         assert not any(p.startswith(other) for p in entry.gradients)
-        written = {t.name for n in stages.fused.entries[entry.name].items for t in n.outputs if t.persistent}
+        written = {t.name for n in flat(stages.fused.entries[entry.name].items) for t in n.outputs if t.persistent}
         assert not any(other in w for w in written), written
 
 

@@ -16,7 +16,9 @@ from .kernels import Array
 from .world import SMALL, draw, fresh, with_rates
 
 POISON = np.array([np.nan]).view(np.int64)[0]
-SWITCHES = ({}, {"inplace": False}, {"views": False}, {"reuse": False}, {"inplace": False, "views": False, "reuse": False})
+SWITCHES: tuple[dict[str, bool], ...] = (
+    {}, {"inplace": False}, {"views": False}, {"reuse": False}, {"inplace": False, "views": False, "reuse": False},
+)
 
 
 class Recorder:

@@ -46,7 +46,7 @@ def dense() -> bytes:
     w.node(kernel("relu.forward"), [h], [y])
     w.node(kernel("mean.forward"), [y], [loss])
     w.entry("predict", 0, 3, inputs=["x"], fetches=[loss], outputs=[y])
-    bounds = w.tensor("bounds", Spec.of(2, dtype="i64"), "constant", offset=w.constant(_i64(0, 12)))
+    bounds = w.tensor("bounds", Spec.of(1, 2, dtype="i64"), "constant", offset=w.constant(_i64(0, 12)))
     numbers = [
         w.tensor(n, Spec.of(1, dtype=d), "constant", offset=w.constant(data))
         for n, d, data in (("rates", "f32", _f32(1)), ("l2", "f32", _f32(0)), ("l1", "f32", _f32(0)), ("clips", "i32", bytes(4)))
