@@ -78,4 +78,5 @@ static pk_status cpu_copy(void *device, void *to, const void *from, int byte, ui
 }
 
 const pk_backend pk_backend_table = {
-    "cpu", 1, cpu_level, cpu_kernel, cpu_set_level, cpu_take, cpu_give, cpu_counters, cpu_open, cpu_close, cpu_copy};
+    "cpu", 1, cpu_level, cpu_kernel, cpu_set_level, cpu_take, cpu_give, cpu_counters, cpu_open, cpu_close, cpu_copy,
+    NULL};

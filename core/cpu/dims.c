@@ -1,6 +1,6 @@
-/* dims.c: see dims.h.  Neighbouring dimensions that are both summed or both kept become one; then there is the last one, a
- * row that is either summed or kept, and the others, whose kept ones choose an output row and whose summed ones are walked
- * for it. */
+/* dims.c: see dims.h.  Neighbouring dimensions that are both summed or both kept become one; then
+ * there is the last one, a row that is either summed or kept, and the others, whose kept ones
+ * choose an output row and whose summed ones are walked for it. */
 #include "dims.h"
 
 #include "pk_simd.h"
@@ -59,10 +59,13 @@ static int64_t offset(const walk *w, int8_t summed, int64_t index) {
     return at;
 }
 
-static void finish(float *out, float sum, const walk *w) { *out = w->add ? *out + w->scale * sum : w->scale * sum; }
+static void finish(float *out, float sum, const walk *w) {
+    *out = w->add ? *out + w->scale * sum : w->scale * sum;
+}
 
 /* Outputs begin..end, one per kept combination: row sums, in chunks. */
-static void sum_rows_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+static void sum_rows_task(void *context, int64_t begin, int64_t end, int32_t thread,
+                          void *scratch) {
     const walk *w = context;
     (void)thread, (void)scratch;
     for (int64_t k = begin; k < end; k++) {
@@ -79,7 +82,8 @@ static void sum_rows_task(void *context, int64_t begin, int64_t end, int32_t thr
 }
 
 /* Blocks begin..end of kept rows: COLUMNS columns walked down, in chunks. */
-static void sum_columns_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+static void sum_columns_task(void *context, int64_t begin, int64_t end, int32_t thread,
+                             void *scratch) {
     const walk *w = context;
     (void)thread, (void)scratch;
     for (int64_t unit = begin; unit < end; unit++) {
@@ -94,7 +98,8 @@ static void sum_columns_task(void *context, int64_t begin, int64_t end, int32_t 
             for (int i = 0; i < COLUMNS / 16; i++) chunk[i] = pk_zero();
             for (int64_t r = first; r < last; r++) {
                 const float *row = x + offset(w, 1, r);
-                for (int64_t i = 0; i * 16 < n; i++) chunk[i] = pk_add(chunk[i], pk_load_n(row + i * 16, n - i * 16));
+                for (int64_t i = 0; i * 16 < n; i++)
+                    chunk[i] = pk_add(chunk[i], pk_load_n(row + i * 16, n - i * 16));
             }
             for (int i = 0; i < COLUMNS / 16; i++) sum[i] = pk_add(sum[i], chunk[i]);
         }
@@ -107,8 +112,8 @@ static void sum_columns_task(void *context, int64_t begin, int64_t end, int32_t 
     }
 }
 
-void pk_sum_dims(const pk_call *call, float *out, const float *x, int32_t ndim, const int64_t *dim, uint32_t summed,
-                 float scale, int accumulate) {
+void pk_sum_dims(const pk_call *call, float *out, const float *x, int32_t ndim, const int64_t *dim,
+                 uint32_t summed, float scale, int accumulate) {
     walk w = {.x = x, .out = out, .scale = scale, .add = accumulate};
     merge(&w, ndim, dim, summed);
     if (w.row_summed && w.n == 0) {
@@ -120,7 +125,8 @@ void pk_sum_dims(const pk_call *call, float *out, const float *x, int32_t ndim, 
     } else {
         w.blocks = pk_ceil_div(w.row, COLUMNS);
         const int64_t each = w.summed * pk_min_i64(COLUMNS, w.row);
-        pk_parallel(call, w.kept * w.blocks, pk_max_i64(1, 16384 / pk_max_i64(1, each)), sum_columns_task, &w);
+        pk_parallel(call, w.kept * w.blocks, pk_max_i64(1, 16384 / pk_max_i64(1, each)),
+                    sum_columns_task, &w);
     }
 }
 
@@ -148,20 +154,22 @@ static void repeat_task(void *context, int64_t begin, int64_t end, int32_t threa
         const float *x = w->row_summed ? w->x + k : w->x + k * w->row + first;
         float *out = w->out + row * w->row + first;
         PK_FOR16(i, c, n) {
-            const pk_vec v = pk_mul(pk_set1(w->scale), w->row_summed ? pk_set1(*x) : pk_load_n(x + i, c));
+            const pk_vec v =
+                pk_mul(pk_set1(w->scale), w->row_summed ? pk_set1(*x) : pk_load_n(x + i, c));
             pk_store_n(out + i, w->add ? pk_add(pk_load_n(out + i, c), v) : v, c);
         }
     }
 }
 
-void pk_repeat_dims(const pk_call *call, float *out, const float *x, int32_t ndim, const int64_t *dim,
-                    uint32_t summed, float scale, int accumulate) {
+void pk_repeat_dims(const pk_call *call, float *out, const float *x, int32_t ndim,
+                    const int64_t *dim, uint32_t summed, float scale, int accumulate) {
     walk w = {.x = x, .out = out, .scale = scale, .add = accumulate};
     merge(&w, ndim, dim, summed);
     const int64_t rows = w.kept * w.summed;
     if (rows == 0 || w.row == 0) return;
     w.blocks = pk_ceil_div(w.row, REPEAT_BLOCK);
-    pk_parallel(call, rows * w.blocks, pk_max_i64(1, 16384 / pk_min_i64(REPEAT_BLOCK, w.row)), repeat_task, &w);
+    pk_parallel(call, rows * w.blocks, pk_max_i64(1, 16384 / pk_min_i64(REPEAT_BLOCK, w.row)),
+                repeat_task, &w);
 }
 
 pk_status pk_dims_bits(const pk_call *call, const int64_t *list, int32_t ndim, uint32_t *bits) {

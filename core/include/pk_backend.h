@@ -32,6 +32,9 @@ typedef struct pk_backend {
     /* Between host and device, or fill (from == NULL: every byte is `byte`), in the order of the device's work.  The host
      * side of a download is complete when it returns. */
     pk_status (*copy)(void *device, void *to, const void *from, int byte, uint64_t bytes);
+    /* Waits for the device's work.  Where a kernel found bad data: PK_BAD_DATA, the error's message and row, and the call
+     * in *at.  NULL where kernels are done when they return. */
+    pk_status (*finish)(void *device, const pk_call **at, pk_error *error);
 } pk_backend;
 
 extern const pk_backend pk_backend_table;

@@ -63,6 +63,7 @@ typedef struct pk_call {
     pk_random random;
     struct pk_pool *pool;   /* host threads; NULL runs alone */
     void *stream;           /* device stream, NULL on the host */
+    const int32_t *guard;   /* in device memory: 0 there and the kernels do nothing; NULL on the host, where the core looks */
     pk_error *error;
 } pk_call;
 

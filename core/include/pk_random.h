@@ -15,16 +15,20 @@
 
 #include "pk_kernel.h"
 
-static inline uint64_t pk_random_mix(uint64_t x) {
+#ifndef PK_BOTH
+#define PK_BOTH   /* the device dialect compiles these functions for both sides */
+#endif
+
+PK_BOTH static inline uint64_t pk_random_mix(uint64_t x) {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
 }
 
-static inline uint64_t pk_random_key(const pk_random *r) { return pk_random_mix(r->seed + pk_random_mix(r->stream)); }
+PK_BOTH static inline uint64_t pk_random_key(const pk_random *r) { return pk_random_mix(r->seed + pk_random_mix(r->stream)); }
 
-static inline void pk_philox(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]) {
+PK_BOTH static inline void pk_philox(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]) {
     uint32_t c0 = (uint32_t)low, c1 = (uint32_t)(low >> 32), c2 = (uint32_t)high, c3 = (uint32_t)(high >> 32);
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     for (int round = 0; round < 10; round++) {
@@ -43,12 +47,12 @@ static inline void pk_philox(uint64_t key, uint64_t low, uint64_t high, uint32_t
 }
 
 /* Elements 4*block to 4*block + 3. */
-static inline void pk_random_block(const pk_random *r, uint64_t block, uint32_t out[4]) {
+PK_BOTH static inline void pk_random_block(const pk_random *r, uint64_t block, uint32_t out[4]) {
     pk_philox(pk_random_key(r), block, r->step, out);
 }
 
 /* Bits of `count` elements from element `first` on; no alignment wanted. */
-static inline void pk_random_fill(const pk_random *r, uint64_t first, int64_t count, uint32_t *out) {
+PK_BOTH static inline void pk_random_fill(const pk_random *r, uint64_t first, int64_t count, uint32_t *out) {
     const uint64_t key = pk_random_key(r);
     uint32_t four[4];
     int64_t i = 0;
@@ -59,16 +63,16 @@ static inline void pk_random_fill(const pk_random *r, uint64_t first, int64_t co
     }
 }
 
-static inline uint32_t pk_random_u32(const pk_random *r, uint64_t element) {
+PK_BOTH static inline uint32_t pk_random_u32(const pk_random *r, uint64_t element) {
     uint32_t four[4];
     pk_random_block(r, element / 4, four);
     return four[element % 4];
 }
 
-static inline float pk_uniform(uint32_t bits) { return (float)(bits >> 8) * 0x1p-24f; }
+PK_BOTH static inline float pk_uniform(uint32_t bits) { return (float)(bits >> 8) * 0x1p-24f; }
 
 /* Two normal numbers of mean 0 and variance 1 from the bits of elements 2j and 2j + 1. */
-static inline void pk_normal(const uint32_t bits[2], float out[2]) {
+PK_BOTH static inline void pk_normal(const uint32_t bits[2], float out[2]) {
     const double u = (double)(bits[0] >> 8) * 0x1p-24, v = (double)(bits[1] >> 8) * 0x1p-24;
     const double length = sqrt(-2.0 * log(1.0 - u)), angle = 6.283185307179586476925 * v;
     out[0] = (float)(length * cos(angle));

@@ -1,4 +1,4 @@
-/* argmax: where the largest element stands; the first of equal ones, a NaN counts as the largest. */
+/* argmax: where the largest element stands; the first of equal ones, a NaN is the largest. */
 #include "pk_kernel.h"
 
 /* x [outer, n, inner] -> y [outer, inner] */
@@ -25,9 +25,12 @@ static void argmax_task(void *context, int64_t begin, int64_t end, int32_t threa
 static pk_status argmax_forward(const pk_call *call) {
     const pk_view *x = &call->in[0], *y = &call->out[0];
     const int64_t axis = call->attr[0].i < 0 ? call->attr[0].i + x->ndim : call->attr[0].i;
-    if (axis < 1 || axis >= x->ndim || x->dim[axis] < 1 || pk_count(y) * x->dim[axis] != pk_count(x))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "axis %lld of %d dimensions with %lld elements gives %lld",
-                       (long long)call->attr[0].i, (int)x->ndim, (long long)pk_count(x), (long long)pk_count(y));
+    if (axis < 1 || axis >= x->ndim || x->dim[axis] < 1 ||
+        pk_count(y) * x->dim[axis] != pk_count(x))
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "axis %lld of %d dimensions with %lld elements gives %lld",
+                       (long long)call->attr[0].i, (int)x->ndim, (long long)pk_count(x),
+                       (long long)pk_count(y));
     if (pk_adds(call, 0)) return pk_fail(call, PK_BAD_CALL, -1, "an index cannot be added to");
     search s = {pk_i64(y), pk_f32(x), x->dim[axis], pk_inner(x, (int32_t)axis + 1)};
     pk_parallel(call, pk_count(y), pk_max_i64(1, 16384 / s.n), argmax_task, &s);

@@ -47,8 +47,12 @@ static uint16_t to_bf16(float f) {
 static void floats_of(float *out, const void *in, int64_t n, int32_t dtype) {
     switch (dtype) {
     case PK_F32: COPY(float, float); break;
-    case PK_F16: for (int64_t i = 0; i < n; i++) out[i] = from_f16(((const uint16_t *)in)[i]); break;
-    case PK_BF16: for (int64_t i = 0; i < n; i++) out[i] = from_bf16(((const uint16_t *)in)[i]); break;
+    case PK_F16:
+        for (int64_t i = 0; i < n; i++) out[i] = from_f16(((const uint16_t *)in)[i]);
+        break;
+    case PK_BF16:
+        for (int64_t i = 0; i < n; i++) out[i] = from_bf16(((const uint16_t *)in)[i]);
+        break;
     case PK_I16: COPY(int16_t, float); break;
     case PK_I8: COPY(int8_t, float); break;
     default: COPY(uint8_t, float);
@@ -83,7 +87,8 @@ static void put_integers(void *out, int64_t *in, int64_t n, int32_t dtype) {
     default: KEEP(uint8_t);
     }
 }
-/* Cut towards 0; what does not fit becomes the nearest, NaN becomes 0 (the conversion itself would be undefined). */
+/* Cut towards 0; what does not fit becomes the nearest, NaN becomes 0 (the conversion itself would
+ * be undefined). */
 static int64_t whole(double x) {
     if (x >= 9223372036854775807.0) return INT64_MAX;
     if (x <= -9223372036854775808.0) return INT64_MIN;
@@ -105,10 +110,13 @@ static void put_doubles(const cast *c, char *out, const double *v, int64_t n) {
     switch (c->to) {
     case PK_F64: memcpy(out, v, (size_t)n * 8); return;
     case PK_F32:
-        for (int64_t i = 0; i < n; i++) ((float *)out)[i] = c->add ? ((float *)out)[i] + (float)v[i] : (float)v[i];
+        for (int64_t i = 0; i < n; i++)
+            ((float *)out)[i] = c->add ? ((float *)out)[i] + (float)v[i] : (float)v[i];
         return;
     case PK_F16: for (int64_t i = 0; i < n; i++) ((uint16_t *)out)[i] = to_f16((float)v[i]); return;
-    case PK_BF16: for (int64_t i = 0; i < n; i++) ((uint16_t *)out)[i] = to_bf16((float)v[i]); return;
+    case PK_BF16:
+        for (int64_t i = 0; i < n; i++) ((uint16_t *)out)[i] = to_bf16((float)v[i]);
+        return;
     case PK_BOOL: for (int64_t i = 0; i < n; i++) out[i] = v[i] != 0.0; return;
     default:
         for (int64_t i = 0; i < n; i++) w[i] = whole(v[i]);
@@ -160,14 +168,18 @@ static void cast_task(void *context, int64_t begin, int64_t end, int32_t thread,
 static pk_status cast_forward(const pk_call *call) {
     const pk_view *x = &call->in[0], *y = &call->out[0];
     if (pk_count(x) != pk_count(y) || y->dtype != call->attr[2].i)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "x has %lld elements, y %lld, of type %d instead of %lld",
-                       (long long)pk_count(x), (long long)pk_count(y), (int)y->dtype, (long long)call->attr[2].i);
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "x has %lld elements, y %lld, of type %d instead of %lld",
+                       (long long)pk_count(x), (long long)pk_count(y), (int)y->dtype,
+                       (long long)call->attr[2].i);
     const pk_status bad = pk_check_add(call, 0);
     if (bad) return bad;
-    cast c = {x->data, y->data, x->dtype, y->dtype, call->attr[0].f, call->attr[1].f, 0, pk_adds(call, 0)};
+    cast c = {.in = x->data, .out = y->data, .from = x->dtype, .to = y->dtype};
+    c.scale = call->attr[0].f, c.shift = call->attr[1].f, c.add = pk_adds(call, 0);
     c.plain = c.scale == 1.0 && c.shift == 0.0;
     pk_parallel(call, pk_count(x), PK_MAP_GRAIN, cast_task, &c);
     return PK_OK;
 }
 
-PK_OP(cast, {"cast.forward(x: any; scale: float, shift: float, dtype: int) -> (y: any)", cast_forward});
+PK_OP(cast,
+      {"cast.forward(x: any; scale: float, shift: float, dtype: int) -> (y: any)", cast_forward});

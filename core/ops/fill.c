@@ -34,14 +34,18 @@ static pk_status fill_forward(const pk_call *call) {
     const int64_t n = pk_count(y), whole = (int64_t)value;
     const pk_status bad = pk_check_add(call, 0);
     if (bad) return bad;
-    fill f = {.out = y->data, .value = (float)value, .add = pk_adds(call, 0), .size = pk_element_bytes(y->dtype)};
+    fill f = {.out = y->data,
+              .value = (float)value,
+              .add = pk_adds(call, 0),
+              .size = pk_element_bytes(y->dtype)};
     switch (y->dtype) {
     case PK_F32:
         pk_parallel(call, n, PIECE / 4, float_task, &f);
         return PK_OK;
     case PK_F64: memcpy(f.pattern, &value, 8); break;
     case PK_F16: case PK_BF16:
-        if (value != 0.0) return pk_fail(call, PK_BAD_CALL, -1, "half precision can be filled with 0 only");
+        if (value != 0.0)
+            return pk_fail(call, PK_BAD_CALL, -1, "half precision can be filled with 0 only");
         break;
     case PK_BOOL: f.pattern[0] = value != 0.0; break;
     default:

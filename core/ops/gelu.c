@@ -1,4 +1,5 @@
-/* gelu: x*P(Z < x) for a standard normal Z, by erf, or by the tanh formula when `approximate` is set. */
+/* gelu: x*P(Z < x) for a standard normal Z, by erf, or by the tanh formula when `approximate` is
+ * set. */
 #include "elementwise.h"
 
 #define SQRT_HALF 0.70710678f      /* 1/sqrt(2) */
@@ -23,7 +24,8 @@ PK_INLINE pk_vec dgelu_exact(pk_vec x, pk_vec dy, const pk_vec *a) {
 
 /* u = sqrt(2/pi)*(x + 0.044715 x^3) */
 PK_INLINE pk_vec inner(pk_vec x) {
-    return pk_mul(pk_mul(pk_set1(SQRT_2_PI), x), pk_fma(pk_mul(x, x), pk_set1(CUBIC), pk_set1(1.0f)));
+    return pk_mul(pk_mul(pk_set1(SQRT_2_PI), x),
+                  pk_fma(pk_mul(x, x), pk_set1(CUBIC), pk_set1(1.0f)));
 }
 PK_INLINE pk_vec gelu_tanh(pk_vec x, const pk_vec *a) {
     (void)a;

@@ -14,6 +14,7 @@ PK_MAP1(hard_sigmoid_forward, "ff", hard_sigmoid)
 PK_MAP2(hard_sigmoid_backward, "ff", dhard_sigmoid)
 
 PK_OP(hard_sigmoid,
-      {"hard_sigmoid.forward(x: f32; slope: float, offset: float) -> (y: f32)", hard_sigmoid_forward},
+      {"hard_sigmoid.forward(x: f32; slope: float, offset: float) -> (y: f32)",
+       hard_sigmoid_forward},
       {"hard_sigmoid.backward(x: f32, dy: f32; slope: float, offset: float) -> (dx: f32)",
        hard_sigmoid_backward});

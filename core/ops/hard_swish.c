@@ -18,5 +18,6 @@ PK_MAP2(hard_swish_backward, "fff", dhard_swish)
 PK_OP(hard_swish,
       {"hard_swish.forward(x: f32; threshold: float, scale: float, offset: float) -> (y: f32)",
        hard_swish_forward},
-      {"hard_swish.backward(x: f32, dy: f32; threshold: float, scale: float, offset: float) -> (dx: f32)",
+      {"hard_swish.backward(x: f32, dy: f32; threshold: float, scale: float, offset: float) -> "
+       "(dx: f32)",
        hard_swish_backward});

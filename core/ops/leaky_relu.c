@@ -1,4 +1,5 @@
-/* leaky_relu: x above 0, alpha*x elsewhere.  alpha >= 0 (the shape rule says so), so y tells the sign of x. */
+/* leaky_relu: x above 0, alpha*x elsewhere.  alpha >= 0 (the shape rule says so), so y tells the
+ * sign of x. */
 #include "elementwise.h"
 
 /* a: alpha */

@@ -1,4 +1,5 @@
-/* max: the larger of x and y, with broadcasting; a NaN wins.  Where they are equal the gradient goes to y. */
+/* max: the larger of x and y, with broadcasting; a NaN wins.  Where they are equal the gradient
+ * goes to y. */
 #include "elementwise.h"
 
 PK_INLINE pk_vec max(pk_vec x, pk_vec y, const pk_vec *a) {

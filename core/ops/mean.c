@@ -5,7 +5,8 @@ static float share(int64_t n) { return n > 0 ? (float)(1.0 / (double)n) : 0.0f; 
 
 static pk_status one(const pk_call *call, const pk_view *v) {
     if (pk_count(v) == 1) return PK_OK;
-    return pk_fail(call, PK_BAD_SHAPE, -1, "the mean is one element, not %lld", (long long)pk_count(v));
+    return pk_fail(call, PK_BAD_SHAPE, -1, "the mean is one element, not %lld",
+                   (long long)pk_count(v));
 }
 
 static pk_status mean_forward(const pk_call *call) {
@@ -26,4 +27,5 @@ static pk_status mean_backward(const pk_call *call) {
     return PK_OK;
 }
 
-PK_OP(mean, {"mean.forward(x: f32) -> (y: f32)", mean_forward}, {"mean.backward(dy: f32) -> (dx: f32)", mean_backward});
+PK_OP(mean, {"mean.forward(x: f32) -> (y: f32)", mean_forward},
+      {"mean.backward(dy: f32) -> (dx: f32)", mean_backward});

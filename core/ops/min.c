@@ -1,4 +1,5 @@
-/* min: the smaller of x and y, with broadcasting; a NaN wins.  Where they are equal the gradient goes to y. */
+/* min: the smaller of x and y, with broadcasting; a NaN wins.  Where they are equal the gradient
+ * goes to y. */
 #include "elementwise.h"
 
 PK_INLINE pk_vec min(pk_vec x, pk_vec y, const pk_vec *a) {

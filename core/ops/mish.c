@@ -1,5 +1,5 @@
-/* mish: x*tanh(log(1 + e)) with e = exp(x).  With n = e*(e + 2) the tanh is n/(n + 2): no logarithm.  Above 20 the tanh is 1
- * in float, and e is kept from overflowing. */
+/* mish: x*tanh(log(1 + e)) with e = exp(x).  With n = e*(e + 2) the tanh is n/(n + 2): no
+ * logarithm.  Above 20 the tanh is 1 in float, and e is kept from overflowing. */
 #include "elementwise.h"
 
 PK_INLINE pk_vec exp_capped(pk_vec x) { return pk_exp(pk_min(pk_set1(20.0f), x)); }

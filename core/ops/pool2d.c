@@ -1,7 +1,8 @@
 /* pool2d: largest or mean value of windows over NCHW planes.
  *
- * Planes are independent.  A row of windows is reduced down first (whole rows at a time, in vectors), then across.  The
- * largest value's place is not saved: the backward kernel finds the first place, row by row, that holds it. */
+ * Planes are independent.  A row of windows is reduced down first (whole rows at a time, in vectors), then across; the
+ * usual windows of 2x2, two apart, have a way of their own.  The largest value's place is not saved: the backward kernel
+ * finds the first place, row by row, that holds it. */
 #include "elementwise.h"
 
 typedef struct pool {
@@ -37,6 +38,7 @@ static float share(const pool *k, span h, span w) {
 
 /* Takes b where it is larger or NaN, so a NaN is not lost; once it is NaN it stays. */
 static inline float larger(float a, float b) { return (b > a) | (b != b) ? b : a; }
+PK_INLINE pk_vec larger_lanes(pk_vec a, pk_vec b) { return pk_select(pk_mask_or(pk_gt(b, a), pk_is_nan(b)), b, a); }
 
 /* Windows from `first` on whose cells all exist, up to `last`. */
 static span inner_windows(const pool *k) {
@@ -52,7 +54,7 @@ static void reduce_down(const pool *k, float *down, const float *x, span h) {
         pk_vec v = pk_load_n(x + h.begin * k->width + j, c);
         for (int64_t i = h.begin + 1; i < h.end; i++) {
             const pk_vec w = pk_load_n(x + i * k->width + j, c);
-            v = k->average ? pk_add(v, w) : pk_select(pk_mask_or(pk_gt(w, v), pk_is_nan(w)), w, v);
+            v = k->average ? pk_add(v, w) : larger_lanes(v, w);
         }
         pk_store_n(down + j, v, c);
     }
@@ -64,13 +66,7 @@ static float reduce_across(const pool *k, const float *down, span w) {
     return v;
 }
 
-/* Windows of two, two apart: the common case, written so that compilers make vectors of it. */
-static void pairs_across(int average, float *restrict y, const float *restrict down, int64_t n) {
-    if (average)
-        for (int64_t i = 0; i < n; i++) y[i] = down[2 * i] + down[2 * i + 1];
-    else
-        for (int64_t i = 0; i < n; i++) y[i] = larger(down[2 * i], down[2 * i + 1]);
-}
+/* Windows of three, two apart, written so that compilers make vectors of it. */
 static void triples_across(int average, float *restrict y, const float *restrict down, int64_t n) {
     if (average)
         for (int64_t i = 0; i < n; i++) y[i] = down[2 * i] + down[2 * i + 1] + down[2 * i + 2];
@@ -83,9 +79,7 @@ static void across(const pool *k, float *row, const float *down) {
     const span full = inner_windows(k);
     const int64_t first = k->stride_w == 2 ? full.begin * 2 - k->pad_left : 0;
     int64_t done = full.begin;
-    if (k->stride_w == 2 && k->kernel_w == 2 && !k->adaptive)
-        pairs_across(k->average, row + full.begin, down + first, full.end - full.begin), done = full.end;
-    else if (k->stride_w == 2 && k->kernel_w == 3 && !k->adaptive)
+    if (k->stride_w == 2 && k->kernel_w == 3 && !k->adaptive)
         triples_across(k->average, row + full.begin, down + first, full.end - full.begin), done = full.end;
     for (int64_t j = 0; j < k->out_w; j++) {
         if (j == full.begin && done > j) j = done;
@@ -95,15 +89,113 @@ static void across(const pool *k, float *row, const float *down) {
     }
 }
 
+/* ---- windows of 2x2, two apart, without padding: the usual pool, sixteen windows at a time ---- */
+
+#if defined(__clang__)
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (pk_parti){__VA_ARGS__})
+#endif
+#if PK_PART_LANES == 16
+#define EVENS 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODDS 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#define LOWS 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGHS 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif PK_PART_LANES == 8
+#define EVENS 0, 2, 4, 6, 8, 10, 12, 14
+#define ODDS 1, 3, 5, 7, 9, 11, 13, 15
+#define LOWS 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGHS 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define EVENS 0, 2, 4, 6
+#define ODDS 1, 3, 5, 7
+#define LOWS 0, 4, 1, 5
+#define HIGHS 2, 6, 3, 7
+#endif
+
+/* Columns 0, 2, 4 .. and 1, 3, 5 .. of 2*n (at most 32) floats; lanes beyond n are 0. */
+PK_INLINE void load_pairs(const float *x, int64_t n, pk_vec *even, pk_vec *odd) {
+    const pk_vec both[2] = {pk_load_n(x, 2 * n), pk_load_n(x + 16, n > 8 ? 2 * n - 16 : 0)};
+    for (int i = 0; i < PK_PARTS; i++) {
+        const pk_part a = both[2 * i / PK_PARTS].p[2 * i % PK_PARTS];
+        const pk_part b = both[(2 * i + 1) / PK_PARTS].p[(2 * i + 1) % PK_PARTS];
+        even->p[i] = SHUFFLE(a, b, EVENS);
+        odd->p[i] = SHUFFLE(a, b, ODDS);
+    }
+}
+/* The other way round: stores, or adds, 2*n floats. */
+PK_INLINE void put_pairs(float *out, pk_vec even, pk_vec odd, int64_t n, int add) {
+    pk_vec both[2];
+    for (int i = 0; i < PK_PARTS; i++) {
+        both[2 * i / PK_PARTS].p[2 * i % PK_PARTS] = SHUFFLE(even.p[i], odd.p[i], LOWS);
+        both[(2 * i + 1) / PK_PARTS].p[(2 * i + 1) % PK_PARTS] = SHUFFLE(even.p[i], odd.p[i], HIGHS);
+    }
+    pk_put(out, both[0], 2 * n, add);
+    if (n > 8) pk_put(out + 16, both[1], 2 * n - 16, add);
+}
+
+static int is_pairs(const pool *k) {
+    return !k->adaptive && k->kernel_h == 2 && k->kernel_w == 2 && k->stride_h == 2 && k->stride_w == 2 &&
+           k->pad_top == 0 && k->pad_left == 0 && k->out_h * 2 <= k->height && k->out_w * 2 <= k->width;
+}
+
+/* y [out_w] from two rows of x */
+static void pairs_forward(const pool *k, float *y, const float *x) {
+    const pk_vec quarter = pk_set1(0.25f);
+    PK_FOR16(j, c, k->out_w) {
+        pk_vec a, b, d, e;
+        load_pairs(x + 2 * j, c, &a, &b);
+        load_pairs(x + k->width + 2 * j, c, &d, &e);
+        const pk_vec v = k->average ? pk_mul(pk_add(pk_add(a, d), pk_add(b, e)), quarter)
+                                    : larger_lanes(larger_lanes(larger_lanes(a, b), d), e);
+        pk_put(y + j, v, c, k->add);
+    }
+}
+
+/* Two rows of dx from y and dy [out_w]: dy goes to the first cell that holds y. */
+static void pairs_back(const pool *k, float *dx, const float *x, const float *y, const float *dy) {
+    const pk_vec zero = pk_zero();
+    PK_FOR16(j, c, k->out_w) {
+        const pk_vec m = pk_load_n(y + j, c), g = pk_load_n(dy + j, c);
+        pk_vec a, b, d, e;
+        load_pairs(x + 2 * j, c, &a, &b);
+        load_pairs(x + k->width + 2 * j, c, &d, &e);
+        pk_mask taken = pk_eq(a, m);
+        const pk_vec ga = pk_select(taken, g, zero);
+        const pk_vec gb = pk_select(taken, zero, pk_select(pk_eq(b, m), g, zero));
+        taken = pk_mask_or(taken, pk_eq(b, m));
+        const pk_vec gd = pk_select(taken, zero, pk_select(pk_eq(d, m), g, zero));
+        taken = pk_mask_or(taken, pk_eq(d, m));
+        const pk_vec ge = pk_select(taken, zero, pk_select(pk_eq(e, m), g, zero));
+        put_pairs(dx + 2 * j, ga, gb, c, k->add);
+        put_pairs(dx + k->width + 2 * j, gd, ge, c, k->add);
+    }
+}
+
+static void pairs_mean_back(const pool *k, float *dx, const float *dy) {
+    PK_FOR16(j, c, k->out_w) {
+        const pk_vec g = pk_mul(pk_load_n(dy + j, c), pk_set1(0.25f));
+        put_pairs(dx + 2 * j, g, g, c, k->add);
+        put_pairs(dx + k->width + 2 * j, g, g, c, k->add);
+    }
+}
+
+/* ---- all windows ---- */
+
 /* Scratch: down [width], row [out_w]. */
 static void forward_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     (void)thread;
     const pool *k = context;
+    const int pairs = is_pairs(k);
     float *down = scratch, *row = down + pk_ceil_div(k->width, 16) * 16;
     for (int64_t plane = begin; plane < end; plane++) {
         const float *x = k->x + plane * k->height * k->width;
         for (int64_t i = 0; i < k->out_h; i++) {
             float *y = k->out + (plane * k->out_h + i) * k->out_w;
+            if (pairs) {
+                pairs_forward(k, y, x + 2 * i * k->width);
+                continue;
+            }
             const span h = window_h(k, i);
             float *to = k->add ? row : y;
             if (h.begin < h.end) {
@@ -118,35 +210,6 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
                 for (int64_t j = 0; j < k->out_w; j++) y[j] += row[j];
         }
     }
-}
-
-/* Two rows of x under windows of 2x2, two apart: g goes to the first cell that holds m. */
-static void pairs_back(float *restrict d0, float *restrict d1, const float *restrict x0, const float *restrict x1,
-                       const float *restrict y, const float *restrict dy, int64_t n, int add) {
-    if (add) {
-        for (int64_t j = 0; j < n; j++) {
-            const float m = y[j], g = dy[j];
-            const int a = x0[2 * j] == m, b = x0[2 * j + 1] == m, c = x1[2 * j] == m, d = x1[2 * j + 1] == m;
-            d0[2 * j] += a ? g : 0.0f;
-            d0[2 * j + 1] += b & !a ? g : 0.0f;
-            d1[2 * j] += c & !(a | b) ? g : 0.0f;
-            d1[2 * j + 1] += d & !(a | b | c) ? g : 0.0f;
-        }
-        return;
-    }
-    for (int64_t j = 0; j < n; j++) {
-        const float m = y[j], g = dy[j];
-        const int a = x0[2 * j] == m, b = x0[2 * j + 1] == m, c = x1[2 * j] == m, d = x1[2 * j + 1] == m;
-        d0[2 * j] = a ? g : 0.0f;
-        d0[2 * j + 1] = b & !a ? g : 0.0f;
-        d1[2 * j] = c & !(a | b) ? g : 0.0f;
-        d1[2 * j + 1] = d & !(a | b | c) ? g : 0.0f;
-    }
-}
-
-static int is_pairs(const pool *k) {
-    return !k->adaptive && k->kernel_h == 2 && k->kernel_w == 2 && k->stride_h == 2 && k->stride_w == 2 &&
-           k->pad_top == 0 && k->pad_left == 0 && k->out_h * 2 <= k->height && k->out_w * 2 <= k->width;
 }
 
 static void max_back(const pool *k, float *dx, const float *x, const float *y, const float *dy) {
@@ -185,22 +248,26 @@ static void mean_back(const pool *k, float *dx, const float *dy, float *row) {
 static void backward_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     (void)thread;
     const pool *k = context;
-    const int pairs = !k->average && is_pairs(k);
-    const int covered = pairs && k->out_h * 2 == k->height && k->out_w * 2 == k->width;
+    const int pairs = is_pairs(k), covered = pairs && k->out_h * 2 == k->height && k->out_w * 2 == k->width;
     for (int64_t plane = begin; plane < end; plane++) {
         float *dx = k->out + plane * k->height * k->width;
         const float *x = k->average ? NULL : k->x + plane * k->height * k->width;
         const float *y = k->average ? NULL : k->y + plane * k->out_h * k->out_w;
         const float *dy = k->dy + plane * k->out_h * k->out_w;
         if (!k->add && !covered) memset(dx, 0, (size_t)(k->height * k->width) * sizeof *dx);
-        if (k->average) {
-            mean_back(k, dx, dy, scratch);
-        } else if (pairs) {
-            for (int64_t i = 0; i < k->out_h; i++)
-                pairs_back(dx + 2 * i * k->width, dx + (2 * i + 1) * k->width, x + 2 * i * k->width,
-                           x + (2 * i + 1) * k->width, y + i * k->out_w, dy + i * k->out_w, k->out_w, k->add);
-        } else {
-            max_back(k, dx, x, y, dy);
+        if (!pairs) {
+            if (k->average)
+                mean_back(k, dx, dy, scratch);
+            else
+                max_back(k, dx, x, y, dy);
+            continue;
+        }
+        for (int64_t i = 0; i < k->out_h; i++) {
+            float *rows = dx + 2 * i * k->width;
+            if (k->average)
+                pairs_mean_back(k, rows, dy + i * k->out_w);
+            else
+                pairs_back(k, rows, x + 2 * i * k->width, y + i * k->out_w, dy + i * k->out_w);
         }
     }
 }

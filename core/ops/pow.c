@@ -1,12 +1,14 @@
 /* pow: x to the power y, with broadcasting. */
 #include "elementwise.h"
 
-/* exp(y*log|x|) with the sign of a negative x where y is odd, NaN where y is no whole number; x**0 is 1. */
+/* exp(y*log|x|) with the sign of a negative x where y is odd, NaN where y is no whole number; x**0
+ * is 1. */
 PK_INLINE pk_vec power(pk_vec x, pk_vec y) {
     const pk_vec one = pk_set1(1.0f), half = pk_mul(y, pk_set1(0.5f));
     const pk_vec size = pk_exp(pk_mul(y, pk_log(pk_abs(x))));
     const pk_mask odd = pk_ne(pk_floor(half), half), whole = pk_eq(pk_floor(y), y);
-    const pk_vec below = pk_select(whole, pk_select(odd, pk_neg(size), size), pk_set1(__builtin_nanf("")));
+    const pk_vec below =
+        pk_select(whole, pk_select(odd, pk_neg(size), size), pk_set1(__builtin_nanf("")));
     const pk_vec r = pk_select(pk_lt(x, pk_zero()), below, size);
     return pk_select(pk_eq(y, pk_zero()), one, r);
 }

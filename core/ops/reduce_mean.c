@@ -9,15 +9,16 @@ static float share(const pk_view *x, uint32_t bits) {
     return n > 0 ? (float)(1.0 / (double)n) : 0.0f;
 }
 /* Both ways the kept elements must be as many as the small tensor has. */
-static pk_status check(const pk_call *call, const pk_view *large, const pk_view *small, uint32_t *bits) {
+static pk_status check(const pk_call *call, const pk_view *large, const pk_view *small,
+                       uint32_t *bits) {
     const pk_status bad = pk_dims_bits(call, call->attr[0].list, large->ndim, bits);
     if (bad) return bad;
     int64_t kept = 1;
     for (int32_t d = 0; d < large->ndim; d++)
         if (!(*bits >> d & 1u)) kept *= large->dim[d];
     if (kept != pk_count(small))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld elements are kept, the result has %lld", (long long)kept,
-                       (long long)pk_count(small));
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld elements are kept, the result has %lld",
+                       (long long)kept, (long long)pk_count(small));
     return PK_OK;
 }
 
@@ -26,7 +27,8 @@ static pk_status reduce_mean_forward(const pk_call *call) {
     uint32_t bits;
     const pk_status bad = check(call, x, y, &bits);
     if (bad) return bad;
-    pk_sum_dims(call, pk_f32(y), pk_f32(x), x->ndim, x->dim, bits, share(x, bits), pk_adds(call, 0));
+    pk_sum_dims(call, pk_f32(y), pk_f32(x), x->ndim, x->dim, bits, share(x, bits),
+                pk_adds(call, 0));
     return PK_OK;
 }
 
@@ -35,9 +37,11 @@ static pk_status reduce_mean_backward(const pk_call *call) {
     uint32_t bits;
     const pk_status bad = check(call, dx, dy, &bits);
     if (bad) return bad;
-    pk_repeat_dims(call, pk_f32(dx), pk_f32(dy), dx->ndim, dx->dim, bits, share(dx, bits), pk_adds(call, 0));
+    pk_repeat_dims(call, pk_f32(dx), pk_f32(dy), dx->ndim, dx->dim, bits, share(dx, bits),
+                   pk_adds(call, 0));
     return PK_OK;
 }
 
-PK_OP(reduce_mean, {"reduce_mean.forward(x: f32; dims: list, keep_dim: bool) -> (y: f32)", reduce_mean_forward},
+PK_OP(reduce_mean,
+      {"reduce_mean.forward(x: f32; dims: list, keep_dim: bool) -> (y: f32)", reduce_mean_forward},
       {"reduce_mean.backward(dy: f32; dims: list) -> (dx: f32)", reduce_mean_backward});

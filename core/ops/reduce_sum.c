@@ -2,15 +2,16 @@
 #include "dims.h"
 
 /* Both ways the kept elements must be as many as the small tensor has. */
-static pk_status check(const pk_call *call, const pk_view *large, const pk_view *small, uint32_t *bits) {
+static pk_status check(const pk_call *call, const pk_view *large, const pk_view *small,
+                       uint32_t *bits) {
     const pk_status bad = pk_dims_bits(call, call->attr[0].list, large->ndim, bits);
     if (bad) return bad;
     int64_t kept = 1;
     for (int32_t d = 0; d < large->ndim; d++)
         if (!(*bits >> d & 1u)) kept *= large->dim[d];
     if (kept != pk_count(small))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld elements are kept, the result has %lld", (long long)kept,
-                       (long long)pk_count(small));
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld elements are kept, the result has %lld",
+                       (long long)kept, (long long)pk_count(small));
     return PK_OK;
 }
 
@@ -32,5 +33,6 @@ static pk_status reduce_sum_backward(const pk_call *call) {
     return PK_OK;
 }
 
-PK_OP(reduce_sum, {"reduce_sum.forward(x: f32; dims: list, keep_dim: bool) -> (y: f32)", reduce_sum_forward},
+PK_OP(reduce_sum,
+      {"reduce_sum.forward(x: f32; dims: list, keep_dim: bool) -> (y: f32)", reduce_sum_forward},
       {"reduce_sum.backward(dy: f32; dims: list) -> (dx: f32)", reduce_sum_backward});

@@ -11,14 +11,17 @@ typedef struct repeat {
     int add;
 } repeat;
 
-static pk_status find(const pk_call *call, const pk_view *rows, const pk_view *tokens, const int64_t *offsets,
-                      int64_t sequences, repeat *r) {
+static pk_status find(const pk_call *call, const pk_view *rows, const pk_view *tokens,
+                      const int64_t *offsets, int64_t sequences, repeat *r) {
     if (!offsets) return pk_fail(call, PK_BAD_SHAPE, -1, "the tokens come without offsets");
-    *r = (repeat){offsets, pk_f32(&call->in[0]), pk_f32(&call->out[0]), pk_inner(rows, 1), sequences, pk_adds(call, 0)};
-    if (rows->dim[0] != sequences || pk_inner(tokens, 1) != r->width || offsets[sequences] != tokens->dim[0])
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld rows of %lld for %lld sequences with %lld tokens of %lld",
-                       (long long)rows->dim[0], (long long)r->width, (long long)sequences, (long long)tokens->dim[0],
-                       (long long)pk_inner(tokens, 1));
+    *r = (repeat){.offsets = offsets, .width = pk_inner(rows, 1), .sequences = sequences};
+    r->in = pk_f32(&call->in[0]), r->out = pk_f32(&call->out[0]), r->add = pk_adds(call, 0);
+    if (rows->dim[0] != sequences || pk_inner(tokens, 1) != r->width ||
+        offsets[sequences] != tokens->dim[0])
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "%lld rows of %lld for %lld sequences with %lld tokens of %lld",
+                       (long long)rows->dim[0], (long long)r->width, (long long)sequences,
+                       (long long)tokens->dim[0], (long long)pk_inner(tokens, 1));
     return PK_OK;
 }
 
@@ -55,7 +58,8 @@ static void run(const pk_call *call, repeat *r, pk_task task) {
 static pk_status repeat_rows_forward(const pk_call *call) {
     const pk_view *like = &call->in[1];
     repeat r;
-    const pk_status bad = find(call, &call->in[0], &call->out[0], like->offsets, like->sequences, &r);
+    const pk_status bad =
+        find(call, &call->in[0], &call->out[0], like->offsets, like->sequences, &r);
     if (bad) return bad;
     run(call, &r, repeat_task);
     return PK_OK;

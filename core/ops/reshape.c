@@ -1,4 +1,5 @@
-/* reshape: the same bytes under another shape.  The planner makes y an alias; this kernel runs where it could not. */
+/* reshape: the same bytes under another shape.  The planner makes y an alias; this kernel runs
+ * where it could not. */
 #include "rows.h"
 
 /* The shape rule has done all that `dims` says. */

@@ -1,15 +1,18 @@
-/* rows_merge: row-sparse gradients of all uses of a table made one: sorted unique ids and their summed rows. */
+/* rows_merge: row-sparse gradients of all uses of a table made one: sorted unique ids and their
+ * summed rows. */
 #include <string.h>
 
 #include "pk_simd.h"
 #include "rows.h"
 
-/* Ids and the places of their rows, sorted together.  A place is the row's number through all pairs. */
+/* Ids and the places of their rows, sorted together.  A place is the row's number through all
+ * pairs. */
 typedef struct sorted {
     int64_t *id, *place;
 } sorted;
 
-/* Stable sort by bytes of the id, low ones first: equal ids keep the order of their places.  `room` is as large. */
+/* Stable sort by bytes of the id, low ones first: equal ids keep the order of their places.  `room`
+ * is as large. */
 static sorted sort(sorted now, sorted room, int64_t n, int64_t largest) {
     for (int shift = 0; shift < 64 && largest >> shift; shift += 8) {
         int64_t first[257] = {0};
@@ -54,25 +57,32 @@ static void merge_task(void *context, int64_t begin, int64_t end, int32_t thread
         memcpy(out, row_of(m, m->place[m->first[u]]), (size_t)m->width * 4);
         for (int64_t k = m->first[u] + 1; k < m->first[u + 1]; k++) {
             const float *row = row_of(m, m->place[k]);
-            PK_FOR16(i, c, m->width) pk_store_n(out + i, pk_add(pk_load_n(out + i, c), pk_load_n(row + i, c)), c);
+            PK_FOR16(i, c, m->width)
+                pk_store_n(out + i, pk_add(pk_load_n(out + i, c), pk_load_n(row + i, c)), c);
         }
     }
 }
 
-/* pairs: ids [n], values [n, width] ... -> ids [rows], values [rows, width], count [1], work [4 * rows] */
+/* pairs: ids [n], values [n, width] ... -> ids [rows], values [rows, width], count [1], work [4 *
+ * rows] */
 static pk_status rows_merge_forward(const pk_call *call) {
-    const int64_t rows = pk_count(&call->out[0]), width = rows > 0 ? pk_count(&call->out[1]) / rows : 0;
+    const int64_t rows = pk_count(&call->out[0]),
+                  width = rows > 0 ? pk_count(&call->out[1]) / rows : 0;
     int64_t n = 0, all = 0, largest = 0;
     int64_t *work = pk_i64(&call->out[3]);
     if (call->n_in < 2 || call->n_in % 2 || pk_count(&call->out[3]) < 4 * rows || call->accumulate)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%d inputs, room for %lld rows", (int)call->n_in, (long long)rows);
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%d inputs, room for %lld rows", (int)call->n_in,
+                       (long long)rows);
     sorted now = {work, work + rows}, room = {work + 2 * rows, work + 3 * rows};
     for (int32_t p = 0; p < call->n_in; p += 2) {
         const pk_view *ids = &call->in[p], *values = &call->in[p + 1];
         const int64_t count = pk_count(ids);
-        if (ids->dtype != PK_I64 || values->dtype != PK_F32 || pk_count(values) != count * width || all + count > rows)
-            return pk_fail(call, PK_BAD_SHAPE, -1, "input %d has %lld ids, input %d %lld elements of rows of %lld", (int)p,
-                           (long long)count, (int)p + 1, (long long)pk_count(values), (long long)width);
+        if (ids->dtype != PK_I64 || values->dtype != PK_F32 || pk_count(values) != count * width ||
+            all + count > rows)
+            return pk_fail(call, PK_BAD_SHAPE, -1,
+                           "input %d has %lld ids, input %d %lld elements of rows of %lld", (int)p,
+                           (long long)count, (int)p + 1, (long long)pk_count(values),
+                           (long long)width);
         for (int64_t i = 0; i < count; i++, all++) {
             const int64_t id = pk_i64(ids)[i];
             if (id < 0) continue;
@@ -82,10 +92,12 @@ static pk_status rows_merge_forward(const pk_call *call) {
         }
     }
     if (all != rows)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld ids, room for %lld rows", (long long)all, (long long)rows);
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld ids, room for %lld rows", (long long)all,
+                       (long long)rows);
     const int64_t *id = (now = sort(now, room, n, largest)).id;
     /* The id array of the other half is free now. */
-    int64_t *first = now.id == work ? work + 2 * rows : work, unique = 0, *out = pk_i64(&call->out[0]);
+    int64_t *first = now.id == work ? work + 2 * rows : work, unique = 0,
+            *out = pk_i64(&call->out[0]);
     for (int64_t i = 0; i < n; i++)
         if (i == 0 || id[i] != id[i - 1]) {
             first[unique] = i;
@@ -100,4 +112,6 @@ static pk_status rows_merge_forward(const pk_call *call) {
     return PK_OK;
 }
 
-PK_OP(rows_merge, {"rows_merge.forward(pairs*: any) -> (ids: i64, values: f32, count: i64, work: i64)", rows_merge_forward});
+PK_OP(rows_merge,
+      {"rows_merge.forward(pairs*: any) -> (ids: i64, values: f32, count: i64, work: i64)",
+       rows_merge_forward});

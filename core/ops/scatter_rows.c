@@ -32,14 +32,15 @@ static pk_status scatter_rows_forward(const pk_call *call) {
     const int64_t *to = pk_i64(index);
     uint8_t *taken = call->out[1].data;
     if (x->dim[0] != n || pk_count(y) != n * width || y->dim[0] != n || pk_count(&call->out[1]) < n)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld indices, x has %lld rows, y %lld", (long long)n, (long long)x->dim[0],
-                       (long long)y->dim[0]);
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld indices, x has %lld rows, y %lld",
+                       (long long)n, (long long)x->dim[0], (long long)y->dim[0]);
     const pk_status bad = pk_check_index(call, to, n, n, INT64_MIN, "index");
     if (bad) return bad;
     memset(taken, 0, (size_t)n);
     for (int64_t i = 0; i < n; i++) {
         if (taken[to[i]])
-            return pk_fail(call, PK_BAD_DATA, i, "index %lld in row %lld was there before", (long long)to[i], (long long)i);
+            return pk_fail(call, PK_BAD_DATA, i, "index %lld in row %lld was there before",
+                           (long long)to[i], (long long)i);
         taken[to[i]] = 1;
     }
     scatter s = {pk_f32(y), pk_f32(x), to, width, pk_adds(call, 0)};
@@ -47,4 +48,5 @@ static pk_status scatter_rows_forward(const pk_call *call) {
     return PK_OK;
 }
 
-PK_OP(scatter_rows, {"scatter_rows.forward(x: f32, index: i64) -> (y: f32, work: u8)", scatter_rows_forward});
+PK_OP(scatter_rows,
+      {"scatter_rows.forward(x: f32, index: i64) -> (y: f32, work: u8)", scatter_rows_forward});

@@ -26,8 +26,10 @@ static pk_status find(const pk_call *call, const pk_view *tokens, const pk_view 
     p->width = pk_inner(tokens, 1);
     p->add = pk_adds(call, 0);
     p->out = pk_f32(&call->out[0]);
-    if (pooled->dim[0] != p->sequences || pk_inner(pooled, 1) != p->width || p->offsets[p->sequences] != tokens->dim[0])
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld sequences of %lld tokens and width %lld, pooled %lld of width %lld",
+    if (pooled->dim[0] != p->sequences || pk_inner(pooled, 1) != p->width ||
+        p->offsets[p->sequences] != tokens->dim[0])
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "%lld sequences of %lld tokens and width %lld, pooled %lld of width %lld",
                        (long long)p->sequences, (long long)tokens->dim[0], (long long)p->width,
                        (long long)pooled->dim[0], (long long)pk_inner(pooled, 1));
     return PK_OK;
@@ -44,7 +46,8 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
     (void)thread, (void)scratch;
     for (int64_t s = begin; s < end; s++) {
         const int64_t length = p->offsets[s + 1] - p->offsets[s], d = p->width;
-        const int64_t start = p->mode == LAST ? length - 1 : 0, stop = p->mode == FIRST ? 1 : length;
+        const int64_t start = p->mode == LAST ? length - 1 : 0,
+                      stop = p->mode == FIRST ? 1 : length;
         const float *x = p->in + p->offsets[s] * d;
         float *y = p->out + s * d;
         PK_FOR16(i, c, d) {
@@ -56,14 +59,16 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
                     /* the second operand wins where one is NaN */
                     v = p->mode == MAX ? pk_select(pk_is_nan(v), v, pk_max(v, w)) : pk_add(v, w);
                 }
-                if (p->mode == AVERAGE || p->mode == SQRT) v = pk_mul(v, pk_set1(share(p->mode, length)));
+                if (p->mode == AVERAGE || p->mode == SQRT)
+                    v = pk_mul(v, pk_set1(share(p->mode, length)));
             }
             pk_store_n(y + i, p->add ? pk_add(pk_load_n(y + i, c), v) : v, c);
         }
     }
 }
 
-static void backward_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+static void backward_task(void *context, int64_t begin, int64_t end, int32_t thread,
+                          void *scratch) {
     const pool *p = context;
     (void)thread, (void)scratch;
     for (int64_t s = begin; s < end; s++) {
@@ -112,7 +117,8 @@ static pk_status sequence_pool_forward(const pk_call *call) {
     pool p = {.in = pk_f32(x), .mode = call->attr[0].i, .pad = (float)call->attr[1].f};
     const pk_status bad = find(call, x, &call->out[0], &p);
     if (bad) return bad;
-    if (p.mode < 0 || p.mode >= MODES) return pk_fail(call, PK_BAD_CALL, -1, "mode %lld", (long long)p.mode);
+    if (p.mode < 0 || p.mode >= MODES)
+        return pk_fail(call, PK_BAD_CALL, -1, "mode %lld", (long long)p.mode);
     run(call, &p, forward_task);
     return PK_OK;
 }
@@ -133,14 +139,16 @@ static pk_status sequence_pool_backward_max(const pk_call *call) {
     pool p = {.in = pk_f32(dy), .x = pk_f32(x), .y = pk_f32(y), .mode = MAX};
     pk_status bad = find(call, &call->out[0], dy, &p);
     if (!bad && (pk_count(x) != pk_count(&call->out[0]) || pk_count(y) != pk_count(dy)))
-        bad = pk_fail(call, PK_BAD_SHAPE, -1, "x has %lld elements, dx %lld", (long long)pk_count(x),
-                      (long long)pk_count(&call->out[0]));
+        bad = pk_fail(call, PK_BAD_SHAPE, -1, "x has %lld elements, dx %lld",
+                      (long long)pk_count(x), (long long)pk_count(&call->out[0]));
     if (bad) return bad;
     run(call, &p, max_task);
     return PK_OK;
 }
 
 PK_OP(sequence_pool,
-      {"sequence_pool.forward(x: f32; mode: int, pad_value: float) -> (y: f32)", sequence_pool_forward},
+      {"sequence_pool.forward(x: f32; mode: int, pad_value: float) -> (y: f32)",
+       sequence_pool_forward},
       {"sequence_pool.backward(dy: f32; mode: int) -> (dx: f32)", sequence_pool_backward},
-      {"sequence_pool.backward_max(x: f32, y: f32, dy: f32) -> (dx: f32)", sequence_pool_backward_max});
+      {"sequence_pool.backward_max(x: f32, y: f32, dy: f32) -> (dx: f32)",
+       sequence_pool_backward_max});

@@ -7,9 +7,11 @@ static pk_status split_forward(const pk_call *call) {
     const int64_t axis = call->attr[0].i < 0 ? call->attr[0].i + x->ndim : call->attr[0].i;
     const int64_t *sizes = call->attr[1].list;
     if (axis < 0 || axis >= x->ndim || sizes[0] != call->n_out)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "axis %lld of %d dimensions into %d pieces of %lld sizes",
-                       (long long)call->attr[0].i, (int)x->ndim, (int)call->n_out, (long long)sizes[0]);
-    const int64_t inner = pk_inner(x, (int32_t)axis + 1) * pk_element_bytes(x->dtype), row = x->dim[axis] * inner;
+        return pk_fail(
+            call, PK_BAD_SHAPE, -1, "axis %lld of %d dimensions into %d pieces of %lld sizes",
+            (long long)call->attr[0].i, (int)x->ndim, (int)call->n_out, (long long)sizes[0]);
+    const int64_t inner = pk_inner(x, (int32_t)axis + 1) * pk_element_bytes(x->dtype),
+                  row = x->dim[axis] * inner;
     int64_t outer = 1, sum = 0;
     for (int64_t d = 0; d < axis; d++) outer *= x->dim[d];
     for (int32_t i = 0; i < call->n_out; i++) {
@@ -17,12 +19,14 @@ static pk_status split_forward(const pk_call *call) {
         const pk_status bad = pk_check_add(call, i);
         if (bad) return bad;
         sum += sizes[1 + i];
-        if (y->dtype != x->dtype || pk_count(y) * pk_element_bytes(x->dtype) != outer * sizes[1 + i] * inner)
-            return pk_fail(call, PK_BAD_SHAPE, -1, "piece %d has %lld elements", (int)i, (long long)pk_count(y));
+        if (y->dtype != x->dtype ||
+            pk_count(y) * pk_element_bytes(x->dtype) != outer * sizes[1 + i] * inner)
+            return pk_fail(call, PK_BAD_SHAPE, -1, "piece %d has %lld elements", (int)i,
+                           (long long)pk_count(y));
     }
     if (sum != x->dim[axis])
-        return pk_fail(call, PK_BAD_SHAPE, -1, "the pieces have %lld along axis %lld, x %lld", (long long)sum,
-                       (long long)axis, (long long)x->dim[axis]);
+        return pk_fail(call, PK_BAD_SHAPE, -1, "the pieces have %lld along axis %lld, x %lld",
+                       (long long)sum, (long long)axis, (long long)x->dim[axis]);
     const char *at = x->data;
     for (int32_t i = 0; i < call->n_out; i++) {
         const int64_t bytes = sizes[1 + i] * inner;

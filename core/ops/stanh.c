@@ -12,4 +12,5 @@ PK_MAP1(stanh_forward, "ff", stanh)
 PK_MAP2(stanh_backward, "ff", dstanh)
 
 PK_OP(stanh, {"stanh.forward(x: f32; scale_a: float, scale_b: float) -> (y: f32)", stanh_forward},
-      {"stanh.backward(y: f32, dy: f32; scale_a: float, scale_b: float) -> (dx: f32)", stanh_backward});
+      {"stanh.backward(y: f32, dy: f32; scale_a: float, scale_b: float) -> (dx: f32)",
+       stanh_backward});

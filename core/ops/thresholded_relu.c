@@ -2,7 +2,9 @@
 #include "elementwise.h"
 
 /* a: threshold */
-PK_INLINE pk_vec above(pk_vec x, const pk_vec *a) { return pk_select(pk_le(x, a[0]), pk_zero(), x); }
+PK_INLINE pk_vec above(pk_vec x, const pk_vec *a) {
+    return pk_select(pk_le(x, a[0]), pk_zero(), x);
+}
 PK_INLINE pk_vec dabove(pk_vec x, pk_vec dy, const pk_vec *a) {
     return pk_select(pk_le(x, a[0]), pk_zero(), dy);
 }

@@ -1,5 +1,5 @@
-/* transpose: dimensions in another order.  Neighbours that stay together become one; then a plain matrix transpose, whole
- * rows, or single elements remain. */
+/* transpose: dimensions in another order.  Neighbours that stay together become one; then a plain
+ * matrix transpose, whole rows, or single elements remain. */
 #include <string.h>
 
 #include "packing.h"
@@ -20,16 +20,18 @@ static pk_status find(const pk_call *call, order *o) {
     const int64_t *perm = call->attr[0].list;
     int64_t step[PK_MAX_DIM], size = 1;
     if (perm[0] != x->ndim || y->ndim != x->ndim || x->dtype != y->dtype)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld dimensions named, x has %d, y %d", (long long)perm[0], (int)x->ndim,
-                       (int)y->ndim);
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld dimensions named, x has %d, y %d",
+                       (long long)perm[0], (int)x->ndim, (int)y->ndim);
     for (int32_t d = x->ndim - 1; d >= 0; d--) step[d] = size, size *= x->dim[d];
     uint32_t seen = 0;
     int64_t before = -2;
-    *o = (order){.size = pk_element_bytes(x->dtype), .x = x->data, .y = y->data, .add = pk_adds(call, 0)};
+    *o = (order){
+        .size = pk_element_bytes(x->dtype), .x = x->data, .y = y->data, .add = pk_adds(call, 0)};
     for (int32_t d = 0; d < y->ndim; d++) {
         const int64_t p = perm[1 + d];
         if (p < 0 || p >= x->ndim || (seen >> p & 1u) || y->dim[d] != x->dim[p])
-            return pk_fail(call, PK_BAD_SHAPE, -1, "dimension %lld of x cannot be dimension %d of y", (long long)p, (int)d);
+            return pk_fail(call, PK_BAD_SHAPE, -1,
+                           "dimension %lld of x cannot be dimension %d of y", (long long)p, (int)d);
         seen |= 1u << p;
         if (p == before + 1) {
             o->dim[o->n - 1] *= y->dim[d];
@@ -67,7 +69,8 @@ static void row_task(void *context, int64_t begin, int64_t end, int32_t thread, 
         } else if (o->size == 4) {
             for (int64_t i = 0; i < n; i++) ((uint32_t *)y)[i] = ((const uint32_t *)x)[i * step];
         } else {
-            for (int64_t i = 0; i < n; i++) memcpy(y + i * o->size, x + i * step * o->size, (size_t)o->size);
+            for (int64_t i = 0; i < n; i++)
+                memcpy(y + i * o->size, x + i * step * o->size, (size_t)o->size);
         }
     }
 }
@@ -82,9 +85,11 @@ static pk_status transpose_forward(const pk_call *call) {
     const int32_t last = o.n - 1;
     /* y [.., c, r] from x [.., r, c] of floats: the blocked transpose, matrix by matrix */
     const int matrix = last >= 1 && last <= 2 && o.size == 4 && !o.add && o.step[last - 1] == 1 &&
-                       o.step[last] == o.dim[last - 1] && (last == 1 || o.step[0] == o.dim[1] * o.dim[2]);
+                       o.step[last] == o.dim[last - 1] &&
+                       (last == 1 || o.step[0] == o.dim[1] * o.dim[2]);
     if (matrix) {
-        const int64_t rows = o.dim[last], columns = o.dim[last - 1], count = last == 2 ? o.dim[0] : 1;
+        const int64_t rows = o.dim[last], columns = o.dim[last - 1],
+                      count = last == 2 ? o.dim[0] : 1;
         for (int64_t i = 0; i < count; i++)
             pk_transpose(call, (const float *)o.x + i * rows * columns, columns, rows, columns,
                          (float *)o.y + i * rows * columns, rows);

@@ -68,6 +68,16 @@ static pk_status fail_kernel(const run *r, int32_t node, pk_status status) {
     return status;
 }
 
+/* The end of the device's work so far; the error names the node whose kernel found bad data. */
+static pk_status wait_for(const run *r) {
+    const pk_call *at = NULL;
+    if (!pk_backend_table.finish) return PK_OK;
+    const pk_status status = pk_backend_table.finish(r->session->device, &at, r->error);
+    const pk_call *calls = r->binding->calls;
+    if (status == PK_OK || !at || at < calls || at >= calls + r->entry->nodes) return status;
+    return fail_kernel(r, (int32_t)r->entry->first_node + (int32_t)(at - calls), status);
+}
+
 static pk_status run_kernel(run *r, int32_t node, int in_loop) {
     pk_session *s = r->session;
     const int32_t at = node - (int32_t)r->entry->first_node;
@@ -77,7 +87,11 @@ static pk_status run_kernel(run *r, int32_t node, int in_loop) {
     if (atomic_load_explicit(&s->stop, memory_order_relaxed) > 1)
         return pk_error_at(r->error, PK_INTERRUPTED, node, -1, "interrupted inside a step");
     if (in_loop) pk_views_step(s, r->info, r->binding, at);
-    if (n->guard >= 0 && whole(s, &r->binding->views[r->info->guard_use[at]]) == 0) return PK_OK;
+    if (n->guard >= 0) {
+        const pk_view *guard = &r->binding->views[r->info->guard_use[at]];
+        if (!pk_backend_table.unified) call->guard = guard->data;
+        else if (whole(s, guard) == 0) return PK_OK;
+    }
     call->error = r->error;
     if (n->stream) {
         call->random.step = (uint64_t)r->step->step;
@@ -85,6 +99,7 @@ static pk_status run_kernel(run *r, int32_t node, int in_loop) {
     }
     const double start = s->profile ? now() : 0;
     pk_status status = info->fn(call);
+    if (s->profile && status == PK_OK) status = wait_for(r);
     if (s->profile) count_profile(r, node, call, now() - start);
     if (status != PK_OK) return fail_kernel(r, node, status);
     if (n->flags & PK_NODE_UPDATES) r->updated = 1;
@@ -156,5 +171,6 @@ pk_status pk_exec(pk_session *s, const pk_step *step, pk_binding *binding, int *
         if (status == PK_OK && s->flags & PK_FLAG_POISON) status = pk_poison_dead(s, step->entry, i, error);
     }
     *updated = r.updated;
-    return status;
+    const pk_status end_status = wait_for(&r);
+    return status == PK_OK ? end_status : status;
 }

@@ -23,9 +23,9 @@ class Placement:
 class Argument:
     """A number that a step is given.
 
-    kind: ``learning_rate`` (of optimizer ``of``) or ``weight`` (total weight of loss ``of`` over the whole batch of the step:
-    ``count`` is ``batch`` (samples), ``axis:NAME`` (rows of a ragged axis) or ``labels:INPUT:IGNORE`` (labels of that input
-    which are not IGNORE)).
+    kind: ``learning_rate`` (of optimizer ``of``) or ``weight`` (total weight of loss ``of`` over
+        the whole batch of the step: ``count`` is ``batch`` (samples), ``axis:NAME`` (rows of a
+        ragged axis) or ``labels:INPUT:IGNORE`` (labels of that input which are not IGNORE)).
     """
 
     name: str
@@ -42,8 +42,10 @@ class EntryInfo:
         inputs: input names in the order of a step's columns.
         fetches: names of the numbers in a result row (``loss``, ``finite``, ...).
         outputs: names and specs of the tensors that a step can copy out, in order.
-        metrics: metric name -> (op name, attributes, name of its state); the state is only added to.
+        metrics: metric name -> (op name, attributes, name of its state); the state is only added
+            to.
         updates: True when it changes parameters.
+        arguments: names of the arguments that it reads.
     """
 
     name: str
@@ -53,6 +55,7 @@ class EntryInfo:
     outputs: Mapping[str, Spec]
     metrics: Mapping[str, tuple[str, Mapping[str, object], str]]
     updates: bool
+    arguments: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,11 @@ class Artifact:
         slots: optimizer slots, ``<parameter>@<optimizer>.<slot>``.
         slot_start: first value of each slot.
         metric_states: int64 accumulators by name; zeroed before an evaluation.
-        roles: what entries are for: ``train`` (list), ``evaluate``, ``predict``, and with accumulation ``accumulate`` (entries of the
+        roles: what entries are for: ``train`` (list), ``evaluate``, ``predict``, and with
+            accumulation ``accumulate`` (entries of the
             first and of further parts) and ``apply``.
-        notes: what the user should know before step 1 (cost of rules that move untouched rows, ...).
+        notes: what the user should know before step 1 (cost of rules that move untouched rows,
+            ...).
     """
 
     plan: bytes

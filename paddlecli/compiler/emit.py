@@ -17,7 +17,8 @@ ORDERED = ("order", "starts", "map", "map_reversed")
 
 
 def emit(stages: Any, seed: int) -> Artifact:
-    """The plan of a graph that has gone through all passes (``stages``: ``paddlecli.compiler.pipeline.Stages``)."""
+    """The plan of a graph that has gone through all passes (``stages``:
+    ``paddlecli.compiler.pipeline.Stages``)."""
     graph: Graph = stages.fused
     writer = PlanWriter(seed)
     out = _Writer(writer, graph, stages.storage.placements)
@@ -30,7 +31,10 @@ def emit(stages: Any, seed: int) -> Artifact:
         out.argument(name)
     for name in graph.inputs:
         out.input(name)
-    entries = {name: out.entry(i, e, stages.memory[name]) for i, (name, e) in enumerate(graph.entries.items())}
+    entries = {
+        name: out.entry(i, e, stages.memory[name])
+        for i, (name, e) in enumerate(graph.entries.items())
+    }
     arguments = tuple(Argument(n, a.kind, a.of, a.count) for n, a in graph.arguments.items())
     placed: Mapping[str, Placement] = stages.storage.placements
     return Artifact(
@@ -39,10 +43,18 @@ def emit(stages: Any, seed: int) -> Artifact:
         arguments=arguments,
         symbols=tuple(writer.symbols()),
         parameters={n: placed[n] for n in graph.parameters},
-        states={n: p for n, p in placed.items() if stages.storage.ranges[p.range].klass == "state" and ":" not in n},
+        states={
+            n: p
+            for n, p in placed.items()
+            if stages.storage.ranges[p.range].klass == "state" and ":" not in n
+        },
         slots={n: p for n, p in placed.items() if "@" in n and not n.startswith("flat:")},
         slot_start=dict(stages.storage.slot_start),
-        metric_states={m.state.name: placed[m.state.name] for e in graph.entries.values() for m in e.metrics.values()},
+        metric_states={
+            m.state.name: placed[m.state.name]
+            for e in graph.entries.values()
+            for m in e.metrics.values()
+        },
         roles=dict(graph.roles),
         notes=tuple(stages.notes),
     )
@@ -51,7 +63,9 @@ def emit(stages: Any, seed: int) -> Artifact:
 class _Writer:
     """Tensors of the graph as records of the plan; shared ones once, temporaries once an entry."""
 
-    def __init__(self, writer: PlanWriter, graph: Graph, placements: Mapping[str, Placement]) -> None:
+    def __init__(
+        self, writer: PlanWriter, graph: Graph, placements: Mapping[str, Placement]
+    ) -> None:
         self.w, self.graph, self.placements = writer, graph, placements
         self.shared: dict[tuple[str, str], int] = {}
         self.local: dict[int, int] = {}
@@ -59,7 +73,8 @@ class _Writer:
         self.keep: list[Tensor] = []
 
     def axes(self) -> None:
-        """Declares every ragged axis; those that a scan or an ordered part uses get their step order."""
+        """Declares every ragged axis; those that a scan or an ordered part uses get their step
+        order."""
         ordered: set[Axis] = set()
         for entry in self.graph.entries.values():
             ordered |= {i.axis for i in entry.items if isinstance(i, Loop) and i.axis is not None}
@@ -73,7 +88,9 @@ class _Writer:
 
     def argument(self, name: str) -> int:
         """Tensor index of an argument."""
-        return self._once("argument", name, lambda: self.w.argument(name, self.graph.arguments[name].tensor.spec))
+        return self._once(
+            "argument", name, lambda: self.w.argument(name, self.graph.arguments[name].tensor.spec)
+        )
 
     def input(self, name: str) -> int:
         """Tensor index of an input."""
@@ -136,9 +153,15 @@ class _Writer:
             halt=-1 if entry.halt is None else self.index(entry.halt),
         )  # fmt: skip
         return EntryInfo(
-            entry.name, index, inputs, tuple(entry.fetches), {k: t.spec for k, t in entry.outputs.items()},
-            {k: (m.op, m.attrs, m.state.name) for k, m in entry.metrics.items()}, bool(entry.updates),
-        )  # fmt: skip
+            entry.name,
+            index,
+            inputs,
+            tuple(entry.fetches),
+            {k: t.spec for k, t in entry.outputs.items()},
+            {k: (m.op, m.attrs, m.state.name) for k, m in entry.metrics.items()},
+            bool(entry.updates),
+            frozenset(t.name for n in flat(entry.items) for t in n.inputs if t.role == "argument"),
+        )
 
     def _item(self, item: Item) -> None:
         if isinstance(item, Node):
@@ -174,14 +197,21 @@ class _Writer:
                 flags |= 1 << position
             position += len(value) if isinstance(value, list) else 1
         self.w.node(
-            node.kernel, indices(node.args, node.kernel.inputs), indices(node.results, node.kernel.outputs), node.attrs,
-            accumulate=flags, guard=-1 if node.guard is None else self.index(node.guard), stream=stream_key(node.stream),
-            origin=node.origin, updates=node.kernel.updates,
-        )  # fmt: skip
+            node.kernel,
+            indices(node.args, node.kernel.inputs),
+            indices(node.results, node.kernel.outputs),
+            node.attrs,
+            accumulate=flags,
+            guard=-1 if node.guard is None else self.index(node.guard),
+            stream=stream_key(node.stream),
+            origin=node.origin,
+            updates=node.kernel.updates,
+        )
 
 
 def stream_key(stream: str) -> int:
-    """Key of a random stream, from the layer's path alone: 64 bits, not 0; 0 for a node that draws nothing."""
+    """Key of a random stream, from the layer's path alone: 64 bits, not 0; 0 for a node that draws
+    nothing."""
     if not stream:
         return 0
     return int.from_bytes(hashlib.blake2b(stream.encode(), digest_size=8).digest(), "little") | 1
@@ -192,5 +222,9 @@ def _axes(node: Node) -> list[Any]:
     found = []
     for t in (*node.inputs, *node.outputs):
         found += [a for a in (t.spec.axis, t.source) if a is not None]
-        found += [d.symbol.axis for d in t.spec.shape if d.symbol is not None and d.symbol.axis is not None]
+        found += [
+            d.symbol.axis
+            for d in t.spec.shape
+            if d.symbol is not None and d.symbol.axis is not None
+        ]
     return found

@@ -1,8 +1,8 @@
 """Fusion: neighbouring nodes that one kernel computes.
 
-A fused op carries its decomposition as its executable meaning; a test compares both. Each pattern names the conditions under which it
-holds; what was next to each other but could not be fused is noted with the condition that failed
-(``plan --stage fused`` prints it).
+A fused op carries its decomposition as its executable meaning; a test compares both. Each pattern
+names the conditions under which it holds; what was next to each other but could not be fused is
+noted with the condition that failed (``plan --stage fused`` prints it).
 
 ======================================  =============================
 product, bias, relu | tanh | sigmoid    ``fc.forward``
@@ -23,7 +23,8 @@ from paddlecli.graph.ir import Entry, Item, Loop, Node, Tensor, flat, storage_of
 from paddlecli.ops.base import Attr
 
 ACTIVATIONS = ("none", "relu", "tanh", "sigmoid")
-"""What a product's or convolution's attribute ``activation`` counts: those whose gradient needs only the result."""
+"""What a product's or convolution's attribute ``activation`` counts: those whose gradient needs
+only the result."""
 
 
 @dataclass
@@ -108,11 +109,19 @@ def _product_chain(
     conv = node.kernel.op == "conv2d"
     parts, bias, activation = [node], None, 0
     following = _next(node, view, here)
-    if following is not None and _is_bias(following, 1 if conv else -1) and following.args["x"] is node.outputs[0]:
+    if (
+        following is not None
+        and _is_bias(following, 1 if conv else -1)
+        and following.args["x"] is node.outputs[0]
+    ):
         bias = following.args["b"]
         parts.append(following)
         following = _next(following, view, here)
-    if following is not None and following.kernel.name == "forward" and following.kernel.op in ACTIVATIONS[1:]:
+    if (
+        following is not None
+        and following.kernel.name == "forward"
+        and following.kernel.op in ACTIVATIONS[1:]
+    ):
         activation = ACTIVATIONS.index(following.kernel.op)
         parts.append(following)
     elif following is not None and following.kernel.op in ("gelu", "swish", "leaky_relu", "elu"):
@@ -125,7 +134,11 @@ def _product_chain(
 
 
 def _is_bias(node: Node, axis: int) -> bool:
-    return node.kernel.full_name == "bias.forward" and node.attrs["axis"] == axis and node.guard is None
+    return (
+        node.kernel.full_name == "bias.forward"
+        and node.attrs["axis"] == axis
+        and node.guard is None
+    )
 
 
 def _merged(node: Node, parts: list[Node], bias: Tensor | None, activation: int) -> Node:
@@ -133,7 +146,13 @@ def _merged(node: Node, parts: list[Node], bias: Tensor | None, activation: int)
     result = {"y": last.outputs[0]}
     if node.kernel.op == "conv2d":
         attrs: dict[str, Attr] = {**node.attrs, "activation": activation}
-        return replace(node, args={**node.args, "b": bias}, results=result, attrs=attrs, accumulate=_flags(last, "y"))
+        return replace(
+            node,
+            args={**node.args, "b": bias},
+            results=result,
+            attrs=attrs,
+            accumulate=_flags(last, "y"),
+        )
     attrs = {"num_flatten_dims": node.attrs["num_flatten_dims"], "activation": activation}
     args = {"x": node.args["x"], "w": node.args["y"], "b": bias}
     return Node(ops.get("fc").forward, args, result, attrs, node.origin, _flags(last, "y"))
@@ -145,7 +164,11 @@ def _flags(node: Node, port: str) -> frozenset[str]:
 
 def _norm_chain(node: Node, view: _Readers, here: set[int]) -> tuple[Node, list[Node]] | None:
     """batch norm -> relu, where the kernel has the attribute."""
-    if node.kernel.op != "batch_norm" or "activation" not in dict(node.kernel.attrs) or node.attrs["activation"]:
+    if (
+        node.kernel.op != "batch_norm"
+        or "activation" not in dict(node.kernel.attrs)
+        or node.attrs["activation"]
+    ):
         return None
     following = _next(node, view, here)
     if following is None or following.kernel.full_name != "relu.forward":
@@ -158,7 +181,11 @@ def _norm_chain(node: Node, view: _Readers, here: set[int]) -> tuple[Node, list[
 # -- gradients --------------------------------------------------------------------------------------------------------
 def _weight_and_bias(nodes: list[Node]) -> list[Node]:
     """dw and db of one product in one pass over dz, at the place of the later of the two."""
-    biases = {id(n.args["dy"]): n for n in nodes if n.kernel.full_name == "bias.backward" and n.attrs["axis"] == -1}
+    biases = {
+        id(n.args["dy"]): n
+        for n in nodes
+        if n.kernel.full_name == "bias.backward" and n.attrs["axis"] == -1
+    }
     replaced: dict[int, Node | None] = {}
     for node in nodes:
         if node.kernel.full_name != "matmul.backward_y" or not node.attrs["num_flatten_dims"]:
@@ -173,7 +200,11 @@ def _weight_and_bias(nodes: list[Node]) -> list[Node]:
         replaced[id(last)] = Node(
             ops.get("fc").backward_wb,  # type: ignore[attr-defined]
             {"x": node.args["x"], "dy": node.args["dz"]},
-            {"dw": node.outputs[0], "db": partner.outputs[0]}, {}, node.origin, frozenset(accumulate), node.guard,
-        )  # fmt: skip
+            {"dw": node.outputs[0], "db": partner.outputs[0]},
+            {},
+            node.origin,
+            frozenset(accumulate),
+            node.guard,
+        )
     found = [replaced.get(id(n), n) for n in nodes]
     return [n for n in found if n is not None]

@@ -1,7 +1,9 @@
-"""Parameters by the range they live in: one per (optimizer or frozen, dtype), row-sparse tables apart.
+"""Parameters by the range they live in: one per (optimizer or frozen, dtype), row-sparse tables
+apart.
 
-A range holds its parameters in order of first use, each at a 64-byte boundary; gradients and optimizer slots lie at the same
-offsets in ranges of their own, so one update kernel walks all of them by a segment table.
+A range holds its parameters in order of first use, each at a 64-byte boundary; gradients and
+optimizer slots lie at the same offsets in ranges of their own, so one update kernel walks all of
+them by a segment table.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class OptimizerSpec:
 
 @dataclass(frozen=True)
 class Segment:
-    """One parameter inside a flat range: offset and length in elements, and what the update does with it."""
+    """One parameter inside a flat range: offset and length in elements, and what the update does
+    with it."""
 
     name: str
     offset: int
@@ -47,7 +50,8 @@ class Segment:
 
 @dataclass(frozen=True)
 class Table:
-    """A row-sparse parameter with its merged gradient and its slots (slot name -> tensor of the table's shape)."""
+    """A row-sparse parameter with its merged gradient and its slots (slot name -> tensor of the
+    table's shape)."""
 
     segment: Segment
     parameter: Tensor
@@ -60,7 +64,8 @@ class Group:
     """What one optimizer updates in one entry.
 
     Attributes:
-        segments: dense parameters; ``parameters``, ``gradients`` and each of ``slots`` are flat tensors [n] over the whole range
+        segments: dense parameters; ``parameters``, ``gradients`` and each of ``slots`` are flat
+            tensors [n] over the whole range
             (None when every parameter is a table).
         count: i64 state [1], updates done so far.
         rate: f32 argument [1], the learning rate.

@@ -1,7 +1,9 @@
-"""Moves work out of scans: what depends on no memory runs once on all packed rows, before or behind the loop.
+"""Moves work out of scans: what depends on no memory runs once on all packed rows, before or behind
+the loop.
 
-A node may move when its kernel is row-wise and every tensor of it is a step view or a whole tensor: then its packed form gives
-the same rows, and sums over rows become one product. Sums are added in another order, so this pass has a tolerance, not equal bits.
+A node may move when its kernel is row-wise and every tensor of it is a step view or a whole tensor:
+then its packed form gives the same rows, and sums over rows become one product. Sums are added in
+another order, so this pass has a tolerance, not equal bits.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ def _split(loop: Loop) -> list[Item]:
 
 
 def _movable(node: Node) -> bool:
-    """Row-wise, on step views and whole tensors only; ``previous`` and ``prefix`` views tie a node to its step."""
+    """Row-wise, on step views and whole tensors only; ``previous`` and ``prefix`` views tie a node
+    to its step."""
     tensors = [*node.inputs, *node.outputs]
     return node.kernel.rowwise and not any(t.role in ("previous", "prefix") for t in tensors)
 
@@ -41,13 +44,19 @@ def _ids(tensors: list[Tensor]) -> set[int]:
 
 
 def _before(nodes: list[Node]) -> tuple[list[Node], list[Node]]:
-    """Nodes that read nothing that the loop computes (added outputs stay: they need the loop's order)."""
+    """Nodes that read nothing that the loop computes (added outputs stay: they need the loop's
+    order)."""
     inside = _ids([t for n in nodes for t in n.outputs])
     moved: list[Node] = []
     kept: list[Node] = []
     for node in nodes:
         written_twice = any(_ids(node.outputs) & _ids(o.outputs) for o in nodes if o is not node)
-        if _movable(node) and not node.accumulate and not written_twice and not _ids(node.inputs) & inside:
+        if (
+            _movable(node)
+            and not node.accumulate
+            and not written_twice
+            and not _ids(node.inputs) & inside
+        ):
             moved.append(node)
             inside -= _ids(node.outputs)
         else:

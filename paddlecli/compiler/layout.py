@@ -1,7 +1,7 @@
 """Layouts: puts ``reorder`` nodes where a kernel takes another layout than its producer gives.
 
-Every kernel of today takes and gives ``plain`` tensors, so the pass checks that this holds; blocked convolution kernels
-will state theirs.
+Every kernel of today takes and gives ``plain`` tensors, so the pass checks that this holds; blocked
+convolution kernels will state theirs.
 """
 
 from __future__ import annotations
@@ -19,5 +19,8 @@ def layout(entry: Entry) -> Entry:
     for node in flat(entry.items):
         for t in node.inputs:
             if t.spec.layout != "plain":
-                raise fault(node.origin, f"[{node.kernel.op}] takes plain tensors, {t.name} is {t.spec.layout}")
+                raise fault(
+                    node.origin,
+                    f"[{node.kernel.op}] takes plain tensors, {t.name} is {t.spec.layout}",
+                )
     return entry

@@ -1,8 +1,9 @@
 """Buffers in slots: which temporary tensors may share memory, from lifetimes alone.
 
-Sizes depend on the batch, so Python only says which tensors share a slot; the core sizes a slot as its largest tensor. Lifetimes are
-positions in the list of nodes. Whatever a loop touches lives for the whole loop. An output takes over an input's memory where
-its kernel allows that and nobody reads the input later; a reshape is another view of the same bytes.
+Sizes depend on the batch, so Python only says which tensors share a slot; the core sizes a slot as
+its largest tensor. Lifetimes are positions in the list of nodes. Whatever a loop touches lives for
+the whole loop. An output takes over an input's memory where its kernel allows that and nobody reads
+the input later; a reshape is another view of the same bytes.
 """
 
 from __future__ import annotations
@@ -65,8 +66,11 @@ class MemoryPlan:
     inplace: int = 0
 
 
-def plan_memory(entry: Entry, *, inplace: bool = True, views: bool = True, reuse: bool = True) -> MemoryPlan:
-    """Assigns every temporary of the entry to a slot. Each switch turns one saving off (equal bits either way)."""
+def plan_memory(
+    entry: Entry, *, inplace: bool = True, views: bool = True, reuse: bool = True
+) -> MemoryPlan:
+    """Assigns every temporary of the entry to a slot. Each switch turns one saving off (equal bits
+    either way)."""
     plan = MemoryPlan()
     if views:
         _views(entry, plan)
@@ -86,11 +90,17 @@ def root(tensor: Tensor, alias: Mapping[int, Tensor]) -> Tensor:
 
 
 def _views(entry: Entry, plan: MemoryPlan) -> None:
-    """A reshape's output is its input's bytes; not inside loops, where both may be views already."""
+    """A reshape's output is its input's bytes; not inside loops, where both may be views
+    already."""
     inside = {id(n) for item in entry.items if isinstance(item, Loop) for n in item.body}
     for node in flat(entry.items):
         op = ops.get(node.kernel.op)
-        if op.inplace_views and len(node.outputs) == 1 and id(node) not in inside and not node.accumulate:
+        if (
+            op.inplace_views
+            and len(node.outputs) == 1
+            and id(node) not in inside
+            and not node.accumulate
+        ):
             source, target = node.inputs[0], node.outputs[0]
             if target.role == "value" and not source.is_view and source.role != "argument":
                 plan.alias[id(target)] = source
@@ -115,7 +125,11 @@ def _lifetimes(entry: Entry, plan: MemoryPlan) -> dict[int, Life]:
         first, last = position, position + len(nodes) - 1
         for offset, node in enumerate(nodes):
             at = (first, last) if isinstance(item, Loop) else (position + offset,) * 2
-            touched = [*node.inputs, *node.outputs, *([node.guard] if node.guard is not None else [])]
+            touched = [
+                *node.inputs,
+                *node.outputs,
+                *([node.guard] if node.guard is not None else []),
+            ]
             for t in touched:
                 _touch(lives, t, plan, *at)
         if isinstance(item, Loop) and item.flag is not None:
@@ -134,19 +148,40 @@ def _inplace(entry: Entry, plan: MemoryPlan, lives: dict[int, Life]) -> None:
             continue
         for out, source in node.kernel.inplace.items():
             if out not in node.accumulate:
-                _take_over(plan, lives, node, node.results.get(out), node.args.get(source), position)
+                _take_over(
+                    plan, lives, node, node.results.get(out), node.args.get(source), position
+                )
 
 
 def _take_over(
-    plan: MemoryPlan, lives: dict[int, Life], node: Node, target: object, source: object, position: int
-) -> None:  # fmt: skip
-    if not isinstance(target, Tensor) or not isinstance(source, Tensor) or target.role != "value" or source.is_view:
+    plan: MemoryPlan,
+    lives: dict[int, Life],
+    node: Node,
+    target: object,
+    source: object,
+    position: int,
+) -> None:
+    if (
+        not isinstance(target, Tensor)
+        or not isinstance(source, Tensor)
+        or target.role != "value"
+        or source.is_view
+    ):
         return
     owner = root(source, plan.alias)
     life, own = lives.get(id(owner)), lives.get(id(target))
-    if life is None or own is None or own.first != position or life.last != position or id(target) in plan.alias:
+    if (
+        life is None
+        or own is None
+        or own.first != position
+        or life.last != position
+        or id(target) in plan.alias
+    ):
         return
-    same = owner.spec.size == target.spec.size and DTYPES[owner.spec.dtype] == DTYPES[target.spec.dtype]
+    same = (
+        owner.spec.size == target.spec.size
+        and DTYPES[owner.spec.dtype] == DTYPES[target.spec.dtype]
+    )
     twice = sum(root(t, plan.alias) is owner for t in node.inputs) > 1
     if not same or twice:
         return

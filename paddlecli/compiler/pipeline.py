@@ -1,7 +1,9 @@
-"""From a forward graph to a plan: the passes in order, each a pure function whose result can be printed.
+"""From a forward graph to a plan: the passes in order, each a pure function whose result can be
+printed.
 
-``differentiate -> add_updates -> prune -> hoist -> fuse -> layout -> memory -> bytes``. Every pass that could be left out has a switch
-in :class:`Passes`; ``PADDLECLI_DEBUG=3`` prints the graph after each.
+``differentiate -> add_updates -> prune -> hoist -> fuse -> layout -> memory -> bytes``. Every pass
+that could be left out has a switch in :class:`Passes`; ``PADDLECLI_DEBUG=3`` prints the graph after
+each.
 """
 
 from __future__ import annotations
@@ -50,8 +52,11 @@ class Stages:
 
 
 def run_passes(
-    graph: Graph, optimizers: Mapping[str, OptimizerSpec], passes: Passes = Passes(), accumulate: bool = False
-) -> Stages:  # fmt: skip
+    graph: Graph,
+    optimizers: Mapping[str, OptimizerSpec],
+    passes: Passes = Passes(),
+    accumulate: bool = False,
+) -> Stages:
     """All passes but the last.
 
     Raises:
@@ -82,9 +87,12 @@ def run_passes(
 
 
 def compile_graph(
-    graph: Graph, optimizers: Mapping[str, OptimizerSpec] | None = None, seed: int = 0, passes: Passes = Passes(),
+    graph: Graph,
+    optimizers: Mapping[str, OptimizerSpec] | None = None,
+    seed: int = 0,
+    passes: Passes = Passes(),
     accumulate: bool = False,
-) -> Artifact:  # fmt: skip
+) -> Artifact:
     """Graph to plan bytes and the names of everything in them.
 
     Args:
@@ -96,13 +104,18 @@ def compile_graph(
     return emit(run_passes(graph, optimizers or {}, passes, accumulate), seed)
 
 
-def _table_notes(graph: Graph, optimizers: Mapping[str, OptimizerSpec], storage: Storage) -> list[str]:
+def _table_notes(
+    graph: Graph, optimizers: Mapping[str, OptimizerSpec], storage: Storage
+) -> list[str]:
     notes: list[str] = []
     for entry in graph.entries.values():
         for update in entry.updates:
             spec = optimizers[update.optimizer]
             tables = [p for p in update.parameters if isinstance(entry.gradients[p], Rows)]
-            sizes = [(segment(p, graph.parameters[p].info or ParameterInfo({}), storage, spec), p) for p in tables]
+            sizes = [
+                (segment(p, graph.parameters[p].info or ParameterInfo({}), storage, spec), p)
+                for p in tables
+            ]
             found = table_notes(spec, [(s, 4 * s.length) for s, _ in sizes])
             notes += [n for n in found if n not in notes]
     return notes

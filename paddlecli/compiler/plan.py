@@ -1,7 +1,8 @@
 """Writes the byte string that the core runs: tables of symbols, tensors, nodes and entries.
 
-The writer interns what repeats (texts, symbols, axes, origins) and knows nothing of graphs; the core validates every number
-of the result. Inputs are named in entries, so an axis may be declared before the input that defines it.
+The writer interns what repeats (texts, symbols, axes, origins) and knows nothing of graphs; the
+core validates every number of the result. Inputs are named in entries, so an axis may be declared
+before the input that defines it.
 """
 
 from __future__ import annotations
@@ -88,14 +89,21 @@ class PlanWriter:
         return self._origins.setdefault((file, path, line, column), len(self._origins))
 
     def _origin_of(self, origin: OriginLike | None) -> int:
-        return 0 if origin is None else self.origin(origin.file, origin.line, origin.column, origin.path)
+        return (
+            0
+            if origin is None
+            else self.origin(origin.file, origin.line, origin.column, origin.path)
+        )
 
     def symbols(self) -> list[str]:
         """Names of the symbols in the order of capacities."""
         return list(self._symbol_names)
 
-    def symbol(self, kind: str, a: int = 0, b: int = 0, ca: int = 0, cb: int = 0, name: str = "N") -> int:
-        """Index of a symbol of :data:`records.SYMBOL_KINDS`; operands are indices of symbols or axes."""
+    def symbol(
+        self, kind: str, a: int = 0, b: int = 0, ca: int = 0, cb: int = 0, name: str = "N"
+    ) -> int:
+        """Index of a symbol of :data:`records.SYMBOL_KINDS`; operands are indices of symbols or
+        axes."""
         key = (kind, a, b, ca, cb)
         if key not in self._symbols:
             self._symbols[key] = len(self._symbol_records)
@@ -150,16 +158,25 @@ class PlanWriter:
         return self._slots - 1
 
     def range(self, name: str, klass: str, dtype: str, size: int) -> int:
-        """Index of a new range of ``size`` bytes; ``klass`` is one of :data:`records.RANGE_CLASSES`."""
+        """Index of a new range of ``size`` bytes; ``klass`` is one of
+        :data:`records.RANGE_CLASSES`."""
         kind = r.RANGE_CLASSES.index(klass)
         self._ranges.append(r.RANGE.pack(self._text(name), kind, _DTYPE[dtype], 0, size))
         return len(self._ranges) - 1
 
     # -- tensors ----------------------------------------------------------------------------------------------------
     def tensor(
-        self, name: str, spec: Spec, storage: str, place: int = -1, *, part: int | str = 0, offset: int = 0,
-        origin: OriginLike | None = None, scale: float = 1.0,
-    ) -> int:  # fmt: skip
+        self,
+        name: str,
+        spec: Spec,
+        storage: str,
+        place: int = -1,
+        *,
+        part: int | str = 0,
+        offset: int = 0,
+        origin: OriginLike | None = None,
+        scale: float = 1.0,
+    ) -> int:
         """Index of a new tensor.
 
         Args:
@@ -167,7 +184,8 @@ class PlanWriter:
             spec: shape, element type, axis, layout.
             storage: one of :data:`records.STORAGE`.
             place: slot, range, axis or tensor that it lies in.
-            part: of an axis (a name of :data:`records.AXIS_PARTS`), or of ``previous`` the tensor of the first step.
+            part: of an axis (a name of :data:`records.AXIS_PARTS`), or of ``previous`` the tensor
+                of the first step.
             offset: bytes from the start of its place.
             origin: where it came from.
             scale: of quantised values.
@@ -180,10 +198,23 @@ class PlanWriter:
             dims += [coefficient, symbol, 0]
         dims += [0, -1, 0] * (MAX_DIM - spec.ndim)
         axis = -1 if spec.axis is None else self.axis(spec.axis)
-        self._tensors.append(r.TENSOR.pack(
-            self._text(name), self._origin_of(origin), _DTYPE[spec.dtype], r.LAYOUTS.index(spec.layout),
-            r.STORAGE.index(storage), spec.ndim, axis, place, number, offset, scale, 0, *dims,
-        ))  # fmt: skip
+        self._tensors.append(
+            r.TENSOR.pack(
+                self._text(name),
+                self._origin_of(origin),
+                _DTYPE[spec.dtype],
+                r.LAYOUTS.index(spec.layout),
+                r.STORAGE.index(storage),
+                spec.ndim,
+                axis,
+                place,
+                number,
+                offset,
+                scale,
+                0,
+                *dims,
+            )
+        )
         return len(self._tensors) - 1
 
     def input(self, name: str, spec: Spec) -> int:
@@ -225,9 +256,18 @@ class PlanWriter:
         return r.ATTR_INT.pack(r.ATTR_KINDS[kind], 0, int(value))  # type: ignore[arg-type]
 
     def node(
-        self, kernel: Kernel, inputs: Sequence[int], outputs: Sequence[int], attrs: Mapping[str, Attr] | None = None, *,
-        accumulate: int = 0, guard: int = -1, stream: int = 0, origin: OriginLike | None = None, updates: bool = False,
-    ) -> int:  # fmt: skip
+        self,
+        kernel: Kernel,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        attrs: Mapping[str, Attr] | None = None,
+        *,
+        accumulate: int = 0,
+        guard: int = -1,
+        stream: int = 0,
+        origin: OriginLike | None = None,
+        updates: bool = False,
+    ) -> int:
         """Adds a kernel node.
 
         Args:
@@ -253,36 +293,101 @@ class PlanWriter:
         if given:
             raise ValueError(f"{kernel.full_name}: unknown attribute {next(iter(given))}")
         refs, _ = self._add_refs([*inputs, *outputs])
-        self._nodes.append(r.NODE.pack(
-            r.NODE_KERNEL, self._text(kernel.signature), refs, len(inputs), len(outputs), first_attr, len(kernel.attrs),
-            accumulate, guard, stream, self._origin_of(origin), 0, -1, -1, 0, r.NODE_UPDATES if updates else 0, 0,
-        ))  # fmt: skip
+        self._nodes.append(
+            r.NODE.pack(
+                r.NODE_KERNEL,
+                self._text(kernel.signature),
+                refs,
+                len(inputs),
+                len(outputs),
+                first_attr,
+                len(kernel.attrs),
+                accumulate,
+                guard,
+                stream,
+                self._origin_of(origin),
+                0,
+                -1,
+                -1,
+                0,
+                r.NODE_UPDATES if updates else 0,
+                0,
+            )
+        )
         return len(self._nodes) - 1
 
     def _loop(
-        self, kind: int, name: str, body: int, origin: OriginLike | None, guard: int, axis: int = -1, flag: int = -1,
-        limit: int = 0, flags: int = 0,
-    ) -> int:  # fmt: skip
-        self._nodes.append(r.NODE.pack(
-            kind, self._text(name), 0, 0, 0, 0, 0, 0, guard, 0, self._origin_of(origin), body, axis, flag, limit, flags, 0,
-        ))  # fmt: skip
+        self,
+        kind: int,
+        name: str,
+        body: int,
+        origin: OriginLike | None,
+        guard: int,
+        axis: int = -1,
+        flag: int = -1,
+        limit: int = 0,
+        flags: int = 0,
+    ) -> int:
+        self._nodes.append(
+            r.NODE.pack(
+                kind,
+                self._text(name),
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                guard,
+                0,
+                self._origin_of(origin),
+                body,
+                axis,
+                flag,
+                limit,
+                flags,
+                0,
+            )
+        )
         return len(self._nodes) - 1
 
     def scan(
-        self, axis: Axis, body: int, reversed: bool = False, origin: OriginLike | None = None, guard: int = -1
+        self,
+        axis: Axis,
+        body: int,
+        reversed: bool = False,
+        origin: OriginLike | None = None,
+        guard: int = -1,
     ) -> int:
         """Adds a loop over the steps of an axis; the next ``body`` nodes are its body."""
         flags = r.NODE_REVERSED if reversed else 0
-        return self._loop(r.NODE_SCAN, "scan", body, origin, guard, axis=self.axis(axis, ordered=True), flags=flags)
+        return self._loop(
+            r.NODE_SCAN,
+            "scan",
+            body,
+            origin,
+            guard,
+            axis=self.axis(axis, ordered=True),
+            flags=flags,
+        )
 
-    def decode(self, limit: int, flag: int, body: int, origin: OriginLike | None = None, guard: int = -1) -> int:
-        """Adds a loop that ends when tensor ``flag`` (one i32) is not 0 after a repetition, at the latest after ``limit``."""
+    def decode(
+        self, limit: int, flag: int, body: int, origin: OriginLike | None = None, guard: int = -1
+    ) -> int:
+        """Adds a loop that ends when tensor ``flag`` (one i32) is not 0 after a repetition, at the
+        latest after ``limit``."""
         return self._loop(r.NODE_DECODE, "decode", body, origin, guard, flag=flag, limit=limit)
 
     def entry(
-        self, name: str, first_node: int, nodes: int, inputs: Iterable[str] = (), fetches: Iterable[int] = (),
-        outputs: Iterable[int] = (), halt: int = -1,
-    ) -> int:  # fmt: skip
+        self,
+        name: str,
+        first_node: int,
+        nodes: int,
+        inputs: Iterable[str] = (),
+        fetches: Iterable[int] = (),
+        outputs: Iterable[int] = (),
+        halt: int = -1,
+    ) -> int:
         """Adds an entry.
 
         Args:
@@ -301,8 +406,8 @@ class PlanWriter:
 
     # -- bytes ------------------------------------------------------------------------------------------------------
     def _define_axes(self) -> dict[Axis, str]:
-        """The input that gives each axis its offsets. An outer level that no input lies on gets an input of offsets alone,
-        named ``<input>@<axis>``."""
+        """The input that gives each axis its offsets. An outer level that no input lies on gets an
+        input of offsets alone, named ``<input>@<axis>``."""
         found: dict[Axis, str] = {}
         for axis in self._axes:
             if axis.input not in self._inputs:
@@ -328,29 +433,49 @@ class PlanWriter:
         inputs = self._add_refs(self._entry_inputs(entry, definers))
         fetches, outputs = self._add_refs(entry.fetches), self._add_refs(entry.outputs)
         name = self._text(entry.name)
-        return r.ENTRY.pack(name, entry.first_node, entry.nodes, *inputs, *fetches, *outputs, entry.halt)
+        return r.ENTRY.pack(
+            name, entry.first_node, entry.nodes, *inputs, *fetches, *outputs, entry.halt
+        )
 
     def finish(self) -> bytes:
         """The plan's bytes."""
         definers = self._define_axes()
         order = list(self._inputs)
         axes = [
-            r.AXIS.pack(self._text(a.name), -1 if a.parent is None else self._axes[a.parent], order.index(definers[a]),
-                        r.AXIS_ORDERED if self._ordered[i] else 0)
+            r.AXIS.pack(
+                self._text(a.name),
+                -1 if a.parent is None else self._axes[a.parent],
+                order.index(definers[a]),
+                r.AXIS_ORDERED if self._ordered[i] else 0,
+            )
             for a, i in self._axes.items()
-        ]  # fmt: skip
+        ]
         entries = [self._entry_record(e, definers) for e in self._entries]
         inputs = [r.INPUT.pack(self._text(n), t) for n, (t, _) in self._inputs.items()]
         arguments = [r.ARGUMENT.pack(self._text(n), t) for n, t in self._arguments]
-        origins = [r.ORIGIN.pack(self._text(f), self._text(p), n, c) for f, p, n, c in self._origins]
-        return _assemble(self._seed, {
-            r.SYMBOLS: b"".join(self._symbol_records), r.AXES: b"".join(axes), r.TENSORS: b"".join(self._tensors),
-            r.NODES: b"".join(self._nodes), r.REFS: b"".join(map(r.REF.pack, self._refs)),
-            r.ATTRS: b"".join(self._attrs), r.LISTS: b"".join(map(r.LIST.pack, self._lists)),
-            r.ENTRIES: b"".join(entries), r.SLOTS: r.SLOT.pack(0, 0) * self._slots, r.RANGES: b"".join(self._ranges),
-            r.INPUTS: b"".join(inputs), r.ARGUMENTS: b"".join(arguments), r.CONSTANTS: bytes(self._constants),
-            r.ORIGINS: b"".join(origins), r.STRINGS: bytes(self._string_bytes),
-        })  # fmt: skip
+        origins = [
+            r.ORIGIN.pack(self._text(f), self._text(p), n, c) for f, p, n, c in self._origins
+        ]
+        return _assemble(
+            self._seed,
+            {
+                r.SYMBOLS: b"".join(self._symbol_records),
+                r.AXES: b"".join(axes),
+                r.TENSORS: b"".join(self._tensors),
+                r.NODES: b"".join(self._nodes),
+                r.REFS: b"".join(map(r.REF.pack, self._refs)),
+                r.ATTRS: b"".join(self._attrs),
+                r.LISTS: b"".join(map(r.LIST.pack, self._lists)),
+                r.ENTRIES: b"".join(entries),
+                r.SLOTS: r.SLOT.pack(0, 0) * self._slots,
+                r.RANGES: b"".join(self._ranges),
+                r.INPUTS: b"".join(inputs),
+                r.ARGUMENTS: b"".join(arguments),
+                r.CONSTANTS: bytes(self._constants),
+                r.ORIGINS: b"".join(origins),
+                r.STRINGS: bytes(self._string_bytes),
+            },
+        )
 
 
 def _assemble(seed: int, sections: Mapping[int, bytes]) -> bytes:
@@ -359,7 +484,13 @@ def _assemble(seed: int, sections: Mapping[int, bytes]) -> bytes:
     table, body = [], []
     for kind, data in sections.items():
         pad = -at % 64
-        table.append(r.SECTION.pack(kind, r.RECORD_BYTES[kind], at + pad, len(data) // r.RECORD_BYTES[kind]))
+        table.append(
+            r.SECTION.pack(kind, r.RECORD_BYTES[kind], at + pad, len(data) // r.RECORD_BYTES[kind])
+        )
         body += [bytes(pad), data]
         at += pad + len(data)
-    return r.HEADER.pack(r.MAGIC, r.VERSION, len(sections), at, seed) + b"".join(table) + b"".join(body)
+    return (
+        r.HEADER.pack(r.MAGIC, r.VERSION, len(sections), at, seed)
+        + b"".join(table)
+        + b"".join(body)
+    )

@@ -124,7 +124,9 @@ class _Reader:
             raise ValueError("these bytes are not a plan of this version")
         self.sections: dict[int, memoryview] = {}
         for i in range(count):
-            kind, record, offset, records = r.SECTION.unpack_from(data, r.HEADER.size + i * r.SECTION.size)
+            kind, record, offset, records = r.SECTION.unpack_from(
+                data, r.HEADER.size + i * r.SECTION.size
+            )
             self.sections[kind] = memoryview(data)[offset : offset + record * records]
         self.texts = bytes(self.sections[r.STRINGS])
         self.refs = [v for (v,) in self.rows(r.REFS, r.REF)]
@@ -143,19 +145,32 @@ class _Reader:
             name, _, dtype, layout, storage, ndim, axis, place, _, offset = row[:10]
             dims = tuple((row[12 + 3 * i], row[13 + 3 * i]) for i in range(ndim))
             yield TensorInfo(
-                self.text(name), _DTYPES[dtype], r.LAYOUTS[layout], r.STORAGE[storage], dims, axis, place, offset
+                self.text(name),
+                _DTYPES[dtype],
+                r.LAYOUTS[layout],
+                r.STORAGE[storage],
+                dims,
+                axis,
+                place,
+                offset,
             )
 
     def nodes(self) -> Iterator[NodeInfo]:
-        origins = [(self.text(f), n, c, self.text(p)) for f, p, n, c in self.rows(r.ORIGINS, r.ORIGIN)]
+        origins = [
+            (self.text(f), n, c, self.text(p)) for f, p, n, c in self.rows(r.ORIGINS, r.ORIGIN)
+        ]
         for row in self.rows(r.NODES, r.NODE):
             kind, signature, first, inputs, outputs = row[:5]
             refs = self.some(first, inputs + outputs)
-            yield NodeInfo(kind, self.text(signature), refs[:inputs], refs[inputs:], origins[row[10]], row[11])
+            yield NodeInfo(
+                kind, self.text(signature), refs[:inputs], refs[inputs:], origins[row[10]], row[11]
+            )
 
     def entries(self) -> Iterator[EntryTable]:
         for name, first, nodes, i, ni, f, nf, o, no, _ in self.rows(r.ENTRIES, r.ENTRY):
-            yield EntryTable(self.text(name), first, nodes, self.some(i, ni), self.some(f, nf), self.some(o, no))
+            yield EntryTable(
+                self.text(name), first, nodes, self.some(i, ni), self.some(f, nf), self.some(o, no)
+            )
 
 
 def read_plan(data: bytes) -> PlanInfo:
@@ -167,13 +182,20 @@ def read_plan(data: bytes) -> PlanInfo:
     rd = _Reader(data)
     return PlanInfo(
         seed=rd.seed,
-        symbols=tuple(SymbolInfo(rd.text(n), r.SYMBOL_KINDS[k], a, b) for k, n, a, b, _, _ in rd.rows(r.SYMBOLS, r.SYMBOL)),
-        axes=tuple(AxisInfo(rd.text(n), p, i, bool(f & r.AXIS_ORDERED)) for n, p, i, f in rd.rows(r.AXES, r.AXIS)),
+        symbols=tuple(
+            SymbolInfo(rd.text(n), r.SYMBOL_KINDS[k], a, b)
+            for k, n, a, b, _, _ in rd.rows(r.SYMBOLS, r.SYMBOL)
+        ),
+        axes=tuple(
+            AxisInfo(rd.text(n), p, i, bool(f & r.AXIS_ORDERED))
+            for n, p, i, f in rd.rows(r.AXES, r.AXIS)
+        ),
         tensors=tuple(rd.tensors()),
         nodes=tuple(rd.nodes()),
         entries=tuple(rd.entries()),
         ranges=tuple(
-            RangeInfo(rd.text(n), r.RANGE_CLASSES[k], _DTYPES[d], b) for n, k, d, _, b in rd.rows(r.RANGES, r.RANGE)
+            RangeInfo(rd.text(n), r.RANGE_CLASSES[k], _DTYPES[d], b)
+            for n, k, d, _, b in rd.rows(r.RANGES, r.RANGE)
         ),
         inputs=tuple((rd.text(n), t) for n, t in rd.rows(r.INPUTS, r.INPUT)),
         arguments=tuple(rd.text(n) for n, _ in rd.rows(r.ARGUMENTS, r.ARGUMENT)),

@@ -1,6 +1,8 @@
-"""Layout of a plan's byte string: the Python twin of ``core/include/pk_plan.h`` (``docs/plan-format.md`` says it in words).
+"""Layout of a plan's byte string: the Python twin of ``core/include/pk_plan.h``
+(``docs/plan-format.md`` says it in words).
 
-Every record is little-endian and has no hidden padding; the numbers are those of the header's enums.
+Every record is little-endian and has no hidden padding; the numbers are those of the header's
+enums.
 """
 
 from __future__ import annotations
@@ -32,14 +34,37 @@ ARGUMENT = Struct("<Ii")
 ORIGIN = Struct("<IIII")
 
 RECORD_BYTES = {
-    STRINGS: 1, SYMBOLS: SYMBOL.size, AXES: AXIS.size, TENSORS: TENSOR.size, NODES: NODE.size, REFS: REF.size,
-    ATTRS: ATTR_INT.size, LISTS: LIST.size, ENTRIES: ENTRY.size, SLOTS: SLOT.size, RANGES: RANGE.size, INPUTS: INPUT.size,
-    ARGUMENTS: ARGUMENT.size, CONSTANTS: 1, ORIGINS: ORIGIN.size,
-}  # fmt: skip
+    STRINGS: 1,
+    SYMBOLS: SYMBOL.size,
+    AXES: AXIS.size,
+    TENSORS: TENSOR.size,
+    NODES: NODE.size,
+    REFS: REF.size,
+    ATTRS: ATTR_INT.size,
+    LISTS: LIST.size,
+    ENTRIES: ENTRY.size,
+    SLOTS: SLOT.size,
+    RANGES: RANGE.size,
+    INPUTS: INPUT.size,
+    ARGUMENTS: ARGUMENT.size,
+    CONSTANTS: 1,
+    ORIGINS: ORIGIN.size,
+}
 
 SYMBOL_KINDS = ("batch", "sequences", "total", "longest", "sum", "product", "pairs", "step_rows")
 LAYOUTS = ("plain", "nchw8c", "packed")
-STORAGE = ("slot", "input", "argument", "range", "constant", "axis", "alias", "step", "previous", "prefix")
+STORAGE = (
+    "slot",
+    "input",
+    "argument",
+    "range",
+    "constant",
+    "axis",
+    "alias",
+    "step",
+    "previous",
+    "prefix",
+)
 AXIS_PARTS = ("offsets", "order", "starts", "map", "map_reversed", "sequence")
 AXIS_ORDERED = 1
 NODE_KERNEL, NODE_SCAN, NODE_DECODE = range(3)

@@ -12,15 +12,20 @@ from paddlecli.graph.ir import Entry, Loop
 def show_memory(stages: Stages) -> str:
     """Ranges, then per entry every temporary with its slot and lifetime, and what sharing saved."""
     lines = ["ranges:"]
-    lines += [f"  {i} {r.name}: {r.klass} {r.dtype}, {r.bytes} bytes" for i, r in enumerate(stages.storage.ranges)]
+    lines += [
+        f"  {i} {r.name}: {r.klass} {r.dtype}, {r.bytes} bytes"
+        for i, r in enumerate(stages.storage.ranges)
+    ]
     for name, plan in stages.memory.items():
         lines += ["", *_entry(stages.fused.entries[name], plan)]
     return "\n".join(lines) + "\n"
 
 
 def _entry(entry: Entry, plan: MemoryPlan) -> Iterator[str]:
-    yield f"entry {entry.name}: {len(plan.lives)} temporaries in {slot_count(plan)} slots, {plan.inplace} in place, " \
-        f"{len(plan.dropped)} views"  # fmt: skip
+    yield (
+        f"entry {entry.name}: {len(plan.lives)} temporaries in {slot_count(plan)} slots, {plan.inplace} in place, "
+        f"{len(plan.dropped)} views"
+    )
     apart = sum(nominal_bytes(v.tensor.spec) for v in plan.lives)
     sizes: dict[int, int] = {}
     for life in plan.lives:
@@ -36,7 +41,11 @@ def _entry(entry: Entry, plan: MemoryPlan) -> Iterator[str]:
 
 def _per_token(loop: Loop) -> int:
     """Bytes of packed values a token of the scanned axis costs."""
-    bases = {id(t.base): t.base for t in (*loop.inputs, *loop.outputs) if t.role == "step" and t.base is not None}
+    bases = {
+        id(t.base): t.base
+        for t in (*loop.inputs, *loop.outputs)
+        if t.role == "step" and t.base is not None
+    }
     return sum(nominal_bytes(b.spec.with_shape(1, *b.spec.shape[1:])) for b in bases.values())
 
 

@@ -1,4 +1,5 @@
-"""Flat storage: which range every parameter, gradient, optimizer slot and state lives in, and where."""
+"""Flat storage: which range every parameter, gradient, optimizer slot and state lives in, and
+where."""
 
 from __future__ import annotations
 
@@ -116,7 +117,9 @@ def _owners(graph: Graph, optimizers: Mapping[str, OptimizerSpec], storage: Stor
     for entry in graph.entries.values():
         for update in entry.updates:
             if update.optimizer not in optimizers:
-                raise ConfigError(f"entry {entry.name!r} asks for optimizer {update.optimizer!r}; there are {sorted(optimizers)}")
+                raise ConfigError(
+                    f"entry {entry.name!r} asks for optimizer {update.optimizer!r}; there are {sorted(optimizers)}"
+                )
             for p in update.parameters:
                 if storage.owner.setdefault(p, update.optimizer) != update.optimizer:
                     text = f"parameter {p!r} is updated by {storage.owner[p]!r} and by {update.optimizer!r}"
@@ -128,6 +131,11 @@ def segment(name: str, info: ParameterInfo, storage: Storage, optimizer: Optimiz
     place = storage.placements[name]
     own = optimizer.regularizer if info.regularizer is None else info.regularizer
     return Segment(
-        name, place.offset // DTYPES[place.dtype], prod(place.shape), info.rate, float(own.get("l2", 0.0)),
-        float(own.get("l1", 0.0)), info.clip,
-    )  # fmt: skip
+        name,
+        place.offset // DTYPES[place.dtype],
+        prod(place.shape),
+        info.rate,
+        float(own.get("l2", 0.0)),
+        float(own.get("l1", 0.0)),
+        info.clip,
+    )

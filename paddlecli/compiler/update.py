@@ -1,4 +1,5 @@
-"""Turns an entry with gradients into a whole training step: finite check, guarded state updates, clip, optimizers."""
+"""Turns an entry with gradients into a whole training step: finite check, guarded state updates,
+clip, optimizers."""
 
 from __future__ import annotations
 
@@ -30,25 +31,32 @@ def add_updates(graph: Graph, optimizers: Mapping[str, OptimizerSpec], storage: 
     arguments = dict(graph.arguments)
     entries = {}
     for name, entry in graph.entries.items():
-        entries[name] = _step(graph, entry, optimizers, storage, arguments) if entry.training else entry
+        entries[name] = (
+            _step(graph, entry, optimizers, storage, arguments) if entry.training else entry
+        )
     return replace(graph, arguments=arguments, entries=entries)
 
 
 def split_accumulation(graph: Graph) -> Graph:
-    """A graph whose training step also exists in three pieces: gradients of the first part of a batch, gradients of a further part added
-    to them, and the update. Loss weights are those of the whole batch, so the sum is the whole batch's gradient.
+    """A graph whose training step also exists in three pieces: gradients of the first part of a
+    batch, gradients of a further part added to them, and the update. Loss weights are those of the
+    whole batch, so the sum is the whole batch's gradient.
 
     Raises:
         ConfigError: several entries train, or a gradient is row-sparse.
     """
     names = graph.roles.get("train", [])
     if len(names) != 1:
-        raise ConfigError(f"train.accumulate works with one training step; this network has {len(names)}: {names}")
+        raise ConfigError(
+            f"train.accumulate works with one training step; this network has {len(names)}: {names}"
+        )
     step = graph.entries[names[0]]
     sparse = [n for n, g in step.gradients.items() if isinstance(g, Rows)]
     if sparse:
-        raise ConfigError(f"train.accumulate needs dense gradients; {', '.join(sparse)} has row-sparse ones",
-                          hint="say sparse: false where it is embedded")  # fmt: skip
+        raise ConfigError(
+            f"train.accumulate needs dense gradients; {', '.join(sparse)} has row-sparse ones",
+            hint="say sparse: false where it is embedded",
+        )
     first, more, apply = (f"{step.name}.{k}" for k in ("first", "more", "apply"))
     entries = {
         **graph.entries,
@@ -64,17 +72,24 @@ def _adding(step: Entry) -> list[Item]:
     """The step's items with every gradient added to what its range holds."""
 
     def adds(node: Node) -> Node:
-        ports = {k for k, v in node.results.items() if isinstance(v, Tensor) and v.role == "gradient"}
+        ports = {
+            k for k, v in node.results.items() if isinstance(v, Tensor) and v.role == "gradient"
+        }
         return replace(node, accumulate=node.accumulate | ports) if ports else node
 
-    return [replace(i, body=[adds(n) for n in i.body]) if isinstance(i, Loop) else adds(i) for i in step.items]
+    return [
+        replace(i, body=[adds(n) for n in i.body]) if isinstance(i, Loop) else adds(i)
+        for i in step.items
+    ]
 
 
 def rate_argument(optimizer: str, arguments: dict[str, ArgumentInfo]) -> Tensor:
     """The learning rate of an optimizer, one number per step."""
     name = f"learning_rate.{optimizer}"
     if name not in arguments:
-        arguments[name] = ArgumentInfo(Tensor(name, Spec.of(1), "argument"), "learning_rate", optimizer)
+        arguments[name] = ArgumentInfo(
+            Tensor(name, Spec.of(1), "argument"), "learning_rate", optimizer
+        )
     return arguments[name].tensor
 
 
@@ -97,7 +112,8 @@ def _step(
 
 
 def _append(e: Emitter, entry: Entry, group: Group) -> None:
-    """An optimizer's nodes. Where clipping computes the gradients' norm anyway, it must be finite too."""
+    """An optimizer's nodes. Where clipping computes the gradients' norm anyway, it must be finite
+    too."""
     nodes: list[Item] = []
     norm = append_updates(Emitter(e.graph, nodes, f"u.{group.optimizer.name}."), group)
     guard = entry.finite
@@ -116,11 +132,16 @@ def _append(e: Emitter, entry: Entry, group: Group) -> None:
 
 
 def _split(items: list[Item]) -> tuple[list[Item], list[Node]]:
-    """Nodes that update state (running statistics) wait for the finite check; metrics stay where they are."""
+    """Nodes that update state (running statistics) wait for the finite check; metrics stay where
+    they are."""
     kept: list[Item] = []
     late: list[Node] = []
     for item in items:
-        if not isinstance(item, Loop) and item.kernel.updates and any(t.role == "state" for t in item.outputs):
+        if (
+            not isinstance(item, Loop)
+            and item.kernel.updates
+            and any(t.role == "state" for t in item.outputs)
+        ):
             late.append(item)
         else:
             kept.append(item)
@@ -128,8 +149,13 @@ def _split(items: list[Item]) -> tuple[list[Item], list[Node]]:
 
 
 def _group(
-    graph: Graph, entry: Entry, names: list[str], optimizer: OptimizerSpec, storage: Storage, rate: Tensor
-) -> Group:  # fmt: skip
+    graph: Graph,
+    entry: Entry,
+    names: list[str],
+    optimizer: OptimizerSpec,
+    storage: Storage,
+    rate: Tensor,
+) -> Group:
     dense = [n for n in names if not isinstance(entry.gradients[n], Rows)]
     slots = [s.name for s in ops.get(optimizer.op).slots(optimizer.attrs)]  # type: ignore[attr-defined]
     stem = optimizer.name
@@ -140,7 +166,11 @@ def _group(
         parameters=storage.flat(f"{stem}:parameters") if dense else None,
         gradients=storage.flat(f"{stem}:gradients") if dense else None,
         slots={s: storage.flat(f"{stem}:{s}") for s in slots} if dense else {},
-        tables=tuple(_table(graph, entry, n, optimizer, storage, slots, info[n]) for n in names if n not in dense),
+        tables=tuple(
+            _table(graph, entry, n, optimizer, storage, slots, info[n])
+            for n in names
+            if n not in dense
+        ),
         count=Tensor(count_name(stem), Spec.of(1, dtype="i64"), "state"),
         rate=rate,
         guard=entry.finite,
@@ -148,8 +178,14 @@ def _group(
 
 
 def _table(
-    graph: Graph, entry: Entry, name: str, optimizer: OptimizerSpec, storage: Storage, slots: list[str], info: ParameterInfo
-) -> Table:  # fmt: skip
+    graph: Graph,
+    entry: Entry,
+    name: str,
+    optimizer: OptimizerSpec,
+    storage: Storage,
+    slots: list[str],
+    info: ParameterInfo,
+) -> Table:
     parameter = graph.parameters[name]
     tensors = {s: Tensor(slot_key(name, optimizer.name, s), parameter.spec, "slot") for s in slots}
     return Table(segment(name, info, storage, optimizer), parameter, entry.gradients[name], tensors)

@@ -155,7 +155,8 @@ class _Shape:
         if output not in entry.outputs:
             raise ConfigError(f"predict.output: no output `{output}`", hint=f"there are {', '.join(entry.outputs)}")
         tensor = entry.outputs[output]
-        width = tensor.spec.shape[-1].coefficient if tensor.spec.ndim > 1 and tensor.spec.shape[-1].known else 1
+        scores = tensor.spec.dtype.startswith("f") and tensor.spec.ndim > 1 and tensor.spec.shape[-1].known
+        width = tensor.spec.shape[-1].coefficient if scores else 1
         makers = {id(t): n.kernel.op for n in flat(entry.items) for t in n.outputs}
         key = "probability" if makers.get(id(tensor)) == _SOFTMAX else "score"
         return cls(output, _names(model, width), key, int(model.report.get("top") or 3))

@@ -101,7 +101,7 @@ def iteration(artifact: Artifact, loop: Sequence[str], accumulate: int) -> tuple
 
 
 class Weights:
-    """For each loss weight of the plan, how much every row of a split counts."""
+    """For each of some loss weights, how much every row of a split counts."""
 
     def __init__(self, arguments: Sequence[Argument], spec: DatasetSpec, split: Split) -> None:
         self._rows = {a.name: _counts(a.count, spec, split) for a in arguments if a.kind == "weight"}
@@ -146,7 +146,8 @@ def _per_row(column: Column, counted: NDArray[np.bool_]) -> Rows:
     items = counted.reshape(len(column.values), -1).sum(axis=1, dtype=np.int64)
     if not column.offsets:
         return items
-    return np.diff(np.append(0, np.cumsum(items))[_edges(column.offsets)])
+    sums: Rows = np.append(0, np.cumsum(items))
+    return np.diff(sums[_edges(column.offsets)])
 
 
 class Maker:
@@ -158,7 +159,8 @@ class Maker:
     ) -> None:  # fmt: skip
         self.calls, self.batch_size, self.split = tuple(calls), batch_size, split
         self._arguments, self._rates = artifact.arguments, rates
-        self._weights = Weights(artifact.arguments, spec, split)
+        self._read = frozenset[str]().union(*(c.entry.arguments for c in self.calls))
+        self._weights = Weights([a for a in artifact.arguments if a.name in self._read], spec, split)
         cut = any(c.parts > 1 for c in self.calls)
         axes = {axis for f in spec.fields for axis in f.axes} if cut else ()
         self._lengths = {axis: _lengths(axis, spec, split) for axis in axes}
@@ -196,6 +198,8 @@ class Maker:
         rates = {} if self._rates is None else self._rates(step, starts.size)
         table = np.zeros((starts.size, len(self._arguments)), np.float64)
         for i, argument in enumerate(self._arguments):
+            if argument.name not in self._read:
+                continue
             if argument.kind == "weight":
                 table[:, i] = self._weights.of_batches(argument.name, rows, starts)
             elif self._rates is not None:

@@ -1,8 +1,9 @@
 """Gradients: each op's own rule, applied from the loss backwards.
 
-The first writer of a gradient assigns, later ones add (a flag on the node): no buffer is cleared. Gradients of parameters end in
-``gradient`` tensors; row-sparse tables get one merged (ids, values, count) triple. The gradient of a scan is a scan from the last
-step to the first: gradients of its packed values are packed, weight gradients become one product behind the loop.
+The first writer of a gradient assigns, later ones add (a flag on the node): no buffer is cleared.
+Gradients of parameters end in ``gradient`` tensors; row-sparse tables get one merged (ids, values,
+count) triple. The gradient of a scan is a scan from the last step to the first: gradients of its
+packed values are packed, weight gradients become one product behind the loop.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from paddlecli.ops.spec import Spec
 
 
 def differentiate(graph: Graph) -> Graph:
-    """A graph whose updating entries also compute the gradients of their parameters (``entry.gradients``).
+    """A graph whose updating entries also compute the gradients of their parameters
+    (``entry.gradients``).
 
     Raises:
         ConfigError: an op on the way has no gradient, or a sparse table is also used densely.
@@ -42,7 +44,9 @@ def differentiate(graph: Graph) -> Graph:
 
 def _entry(graph: Graph, entry: Entry) -> Entry:
     if entry.loss is None:
-        raise fault(entry.updates[0].origin, f"entry {entry.name!r} updates parameters but has no loss")
+        raise fault(
+            entry.updates[0].origin, f"entry {entry.name!r} updates parameters but has no loss"
+        )
     wanted = [graph.parameters[p] for u in entry.updates for p in u.parameters]
     items = list(entry.items)
     walk = _Walk(graph, items, wanted)
@@ -56,7 +60,8 @@ _Writer = tuple[Node, str] | None
 
 @dataclass(eq=False)
 class _Grad:
-    """The gradient of one tensor so far. ``owned``: its node writes it for this gradient only, so that others may add to it."""
+    """The gradient of one tensor so far. ``owned``: its node writes it for this gradient only, so
+    that others may add to it."""
 
     tensor: Tensor
     node: Node | None
@@ -66,7 +71,8 @@ class _Grad:
 
 @dataclass(eq=False)
 class _Rules(Emitter):
-    """The emitter a gradient rule gets: knows which gradients are wanted and how results are stored."""
+    """The emitter a gradient rule gets: knows which gradients are wanted and how results are
+    stored."""
 
     walk: _Walk
     node: Node
@@ -81,7 +87,10 @@ class _Rules(Emitter):
         return any(self.walk.wants(t) for t in tensors_of(self.node.args[port]))
 
     def emit(
-        self, kernel: Kernel, args: Mapping[str, Any], attrs: Mapping[str, Attr] | None = None,
+        self,
+        kernel: Kernel,
+        args: Mapping[str, Any],
+        attrs: Mapping[str, Attr] | None = None,
         out: Mapping[str, Any] | None = None,
     ) -> Any:
         result = super().emit(kernel, args, attrs, out)
@@ -130,7 +139,8 @@ class _Walk:
         self.at = Origin()
 
     def _active(self) -> set[int]:
-        """Tensors that depend on a wanted parameter (through loops too, hence until nothing changes)."""
+        """Tensors that depend on a wanted parameter (through loops too, hence until nothing
+        changes)."""
         found = set(self.wanted)
         while True:
             before = len(found)
@@ -162,15 +172,21 @@ class _Walk:
         if not any(self.wants(t) for t in node.outputs) or node.kernel.updates:
             return
         dy = {k: self._gradient_of(v) for k, v in node.results.items()}
-        if all(v is None or (isinstance(v, list) and all(x is None for x in v)) for v in dy.values()):
+        if all(
+            v is None or (isinstance(v, list) and all(x is None for x in v)) for v in dy.values()
+        ):
             return
         op = ops.get(node.kernel.op)
         if not op.differentiable:
-            raise fault(node.origin, f"[{op.name}] has no gradient, but a parameter before it is trained")
+            raise fault(
+                node.origin, f"[{op.name}] has no gradient, but a parameter before it is trained"
+            )
         self.at = node.origin
         rules = _Rules(self, node, scan)
         found = op.grad(rules, node, dy)
-        made = {id(t): (n, k) for n in rules.made for k, v in n.results.items() for t in tensors_of(v)}
+        made = {
+            id(t): (n, k) for n in rules.made for k, v in n.results.items() for t in tensors_of(v)
+        }
         shared = {id(t) for n in rules.made for t in n.inputs}
         for port, value in found.items():
             for target, grad in _pairs(node.args.get(port), value):
@@ -191,10 +207,15 @@ class _Walk:
         return Tensor("d." + view.name, view.spec, "step", base=base)
 
     # -- adding up --------------------------------------------------------------------------------------------------
-    def _add(self, target: Tensor, grad: Any, made: Mapping[int, tuple[Node, str]], scan: _Scan | None) -> None:
+    def _add(
+        self, target: Tensor, grad: Any, made: Mapping[int, tuple[Node, str]], scan: _Scan | None
+    ) -> None:
         if isinstance(grad, RowGrad):
             if target.role != "parameter" or scan is not None:
-                raise fault(self.at, f"[embedding] {target.name}: a row-sparse gradient needs a parameter outside a scan")
+                raise fault(
+                    self.at,
+                    f"[embedding] {target.name}: a row-sparse gradient needs a parameter outside a scan",
+                )
             self.rows.setdefault(id(target), []).append(grad)
             self.tables[id(target)] = self.at
             return
@@ -212,7 +233,11 @@ class _Walk:
         if not old.owned:
             self.grads[id(target)] = self._summed(old.tensor, grad)
             return
-        if writer is not None and not ops.get(writer[0].kernel.op).inplace_views and _redirect(*writer, grad, old.tensor):
+        if (
+            writer is not None
+            and not ops.get(writer[0].kernel.op).inplace_views
+            and _redirect(*writer, grad, old.tensor)
+        ):
             return
         self._emit_copy(grad, old.tensor, add=True)
 
@@ -226,7 +251,9 @@ class _Walk:
 
     def _emit_copy(self, source: Tensor, target: Tensor, add: bool) -> Node:
         kernel = ops.get("copy").forward
-        node = Node(kernel, {kernel.inputs[0].name: source}, {kernel.outputs[0].name: target}, {}, self.at)
+        node = Node(
+            kernel, {kernel.inputs[0].name: source}, {kernel.outputs[0].name: target}, {}, self.at
+        )
         if add:
             node.accumulate = frozenset([kernel.outputs[0].name])
         self.sink.append(node)
@@ -236,7 +263,10 @@ class _Walk:
     def _loop(self, loop: Loop) -> None:
         if loop.kind != "scan":
             if any(self.wants(t) for t in loop.outputs):
-                raise fault(loop.origin, "[decode] is not differentiable: it belongs into entries without updates")
+                raise fault(
+                    loop.origin,
+                    "[decode] is not differentiable: it belongs into entries without updates",
+                )
             return
         assert loop.axis is not None
         outer = self.sink
@@ -300,7 +330,8 @@ class _Walk:
             self._into(self._held(target), grad, writer)
 
     def _add_step(self, target: Tensor, grad: Tensor, writer: _Writer) -> None:
-        """A value of the present step: all its gradients come in this step, the first one makes it."""
+        """A value of the present step: all its gradients come in this step, the first one makes
+        it."""
         assert target.base is not None and grad.base is not None
         old = self.grads.get(id(target.base))
         if old is None:
@@ -317,14 +348,16 @@ class _Walk:
             self._emit_copy(grad, into, add=True)
 
     def _held(self, target: Tensor) -> Tensor:
-        """Where gradients of a memory or a static input are added; ``_prepare`` has made the places."""
+        """Where gradients of a memory or a static input are added; ``_prepare`` has made the
+        places."""
         assert target.base is not None
         base = self.grads[id(target.base)].tensor
         init = None if target.init is None else self.grads[id(target.init)].tensor
         return Tensor("d." + target.name, target.spec, target.role, base=base, init=init)
 
     def _packed(self, node: Node, scan: _Scan) -> Node:
-        """The node on all packed rows. What it reads of memories and static inputs is kept by a copy in the loop."""
+        """The node on all packed rows. What it reads of memories and static inputs is kept by a
+        copy in the loop."""
 
         def keep(tensor: Tensor) -> Tensor:
             if tensor.role not in ("previous", "prefix"):
@@ -337,17 +370,27 @@ class _Walk:
         return node.map(keep)
 
     def _add_whole(self, target: Tensor, grad: Tensor, writer: _Writer, scan: _Scan) -> None:
-        """A parameter's gradient: the node moves behind the loop and runs once on all packed rows."""
-        if writer is None or not writer[0].kernel.rowwise or any(t.is_view for t in writer[0].outputs):
-            raise fault(scan.loop.origin, f"[{writer[0].kernel.op if writer else 'scan'}] the gradient of {target.name} cannot be "
-                        "moved behind the loop")  # fmt: skip
+        """A parameter's gradient: the node moves behind the loop and runs once on all packed
+        rows."""
+        if (
+            writer is None
+            or not writer[0].kernel.rowwise
+            or any(t.is_view for t in writer[0].outputs)
+        ):
+            raise fault(
+                scan.loop.origin,
+                f"[{writer[0].kernel.op if writer else 'scan'}] the gradient of {target.name} cannot be "
+                "moved behind the loop",
+            )
         node, port = writer
         if node in scan.loop.body:
             scan.loop.body.remove(node)
             packed = self._packed(node, scan)
             scan.after.append(packed)
             node.args, node.results = packed.args, packed.results
-        moved = next(n for n in scan.after if isinstance(n, Node) and any(t is grad for t in n.outputs))
+        moved = next(
+            n for n in scan.after if isinstance(n, Node) and any(t is grad for t in n.outputs)
+        )
         old = self.grads.get(id(target))
         if old is None:
             self.grads[id(target)] = _Grad(grad, moved, port, True)
@@ -392,13 +435,16 @@ class _Walk:
     def _merge(self, parameter: Tensor, rows: list[RowGrad]) -> Rows:
         e = Emitter(self.graph, self.sink, "d.")
         e._names = self.names
-        pairs = [t for r in reversed(rows) for t in (r.ids, r.values)]  # in the order of the forward uses
+        pairs = [
+            t for r in reversed(rows) for t in (r.ids, r.values)
+        ]  # in the order of the forward uses
         ids, values, count = e.apply("rows_merge", *pairs)
         return Rows(ids, values, count)
 
 
 def _first(tensor: Tensor, writer: _Writer) -> _Grad:
-    """The first gradient of a tensor; a view of another one, or one that is read elsewhere, belongs to nobody."""
+    """The first gradient of a tensor; a view of another one, or one that is read elsewhere, belongs
+    to nobody."""
     if writer is None or ops.get(writer[0].kernel.op).inplace_views:
         return _Grad(tensor, None, "", False)
     return _Grad(tensor, *writer, True)
@@ -420,7 +466,8 @@ def _pairs(args: Any, grads: Any) -> list[tuple[Tensor, Any]]:
 
 
 def _redirect(node: Node, port: str, grad: Tensor, into: Tensor) -> bool:
-    """Makes the node add its result to ``into``; False when the result has other readers or is one of several."""
+    """Makes the node add its result to ``into``; False when the result has other readers or is one
+    of several."""
     if node.results.get(port) is not grad or port in node.accumulate:
         return False
     node.results[port] = into

@@ -32,7 +32,8 @@ def fault(origin: Origin, text: str) -> ConfigError:
 
 
 class Emitter:
-    """Appends nodes to ``items``. Base of :class:`Builder` and of the emitter that gradient rules get."""
+    """Appends nodes to ``items``. Base of :class:`Builder` and of the emitter that gradient rules
+    get."""
 
     def __init__(self, graph: Graph, items: list[Item], prefix: str = "") -> None:
         self.graph = graph
@@ -56,7 +57,9 @@ class Emitter:
         """A computed tensor with a fresh name."""
         return Tensor(self.fresh(stem), spec)
 
-    def constant(self, values: Sequence[float], dtype: str = "f32", shape: tuple[int, ...] | None = None) -> Tensor:
+    def constant(
+        self, values: Sequence[float], dtype: str = "f32", shape: tuple[int, ...] | None = None
+    ) -> Tensor:
         """A constant tensor; ``shape`` defaults to one dimension."""
         code = {"f32": "f", "f64": "d", "i64": "q", "i32": "i"}[dtype]
         data = struct.pack(f"<{len(values)}{code}", *values)
@@ -64,13 +67,17 @@ class Emitter:
         return Tensor(self.fresh("constant"), spec, "constant", data=data)
 
     def axis_data(self, axis: Axis, part: str) -> Tensor:
-        """The i64 tensor of an axis' ``offsets``, ``order``, ``starts``, ``map``, ``map_reversed`` or ``sequence``."""
+        """The i64 tensor of an axis' ``offsets``, ``order``, ``starts``, ``map``, ``map_reversed``
+        or ``sequence``."""
         sizes = {"offsets": axis.sequences + 1, "order": axis.sequences, "starts": axis.longest + 1}
         spec = Spec((sizes.get(part, axis.total),), "i64", axis if part == "sequence" else None)
         return Tensor(f"{axis.name}.{part}", spec, "axis", part=part, source=axis)
 
     def emit(
-        self, kernel: Kernel, args: Mapping[str, Any], attrs: Mapping[str, Attr] | None = None,
+        self,
+        kernel: Kernel,
+        args: Mapping[str, Any],
+        attrs: Mapping[str, Attr] | None = None,
         out: Mapping[str, Any] | None = None,
     ) -> Any:
         """Adds a node; see :class:`paddlecli.ops.base.Emitter`."""
@@ -80,26 +87,44 @@ class Emitter:
         self._check(kernel, ports, args)
         specs = self._specs(op, kernel, ports, values, out)
         results = {p.name: self._result(kernel, p.name, specs) for p in kernel.outputs}
-        node = Node(kernel, ports, results, values, self.origin, stream=self.origin.path if kernel.random else "")
+        node = Node(
+            kernel,
+            ports,
+            results,
+            values,
+            self.origin,
+            stream=self.origin.path if kernel.random else "",
+        )
         self.items.append(node)
         public = [v for k, v in results.items() if not k.startswith("work")]
         return public[0] if len(public) == 1 else tuple(public)
 
     def apply(self, op: str, *args: Any, **attrs: Attr) -> Any:
-        """Adds the forward kernel of an op by name; inputs in signature order, a variadic one takes the rest."""
+        """Adds the forward kernel of an op by name; inputs in signature order, a variadic one takes
+        the rest."""
         kernel = ops.get(op).forward
         named: dict[str, Any] = {}
         for i, port in enumerate(kernel.inputs):
             if port.variadic:
                 rest = args[i:]
-                named[port.name] = list(rest[0]) if len(rest) == 1 and isinstance(rest[0], list | tuple) else list(rest)
+                named[port.name] = (
+                    list(rest[0])
+                    if len(rest) == 1 and isinstance(rest[0], list | tuple)
+                    else list(rest)
+                )
                 break
             named[port.name] = args[i] if i < len(args) else None
         return self.emit(kernel, named, attrs)
 
-    def update(self, kernel: Kernel, args: Mapping[str, Any], attrs: Mapping[str, Attr] | None = None) -> None:
+    def update(
+        self, kernel: Kernel, args: Mapping[str, Any], attrs: Mapping[str, Attr] | None = None
+    ) -> None:
         """A node that changes state: output ``x_out`` is the same memory as input ``x``."""
-        states = {p.name: args[p.name.removesuffix("_out")] for p in kernel.outputs if p.name.endswith("_out")}
+        states = {
+            p.name: args[p.name.removesuffix("_out")]
+            for p in kernel.outputs
+            if p.name.endswith("_out")
+        }
         self.emit(kernel, args, attrs, out=states)
         node = self.items[-1]
         assert isinstance(node, Node)
@@ -112,7 +137,12 @@ class Emitter:
             raise TypeError(f"{kernel.full_name} has no attribute {sorted(extra)}")
         if missing := [k for k in known if k not in given and k not in defaults]:
             raise TypeError(f"{kernel.full_name} needs the attributes {missing}")
-        make = {"int": int, "float": float, "bool": bool, "list": lambda v: tuple(int(i) for i in v)}
+        make = {
+            "int": int,
+            "float": float,
+            "bool": bool,
+            "list": lambda v: tuple(int(i) for i in v),
+        }
         return {k: make[t](given.get(k, defaults.get(k))) for k, t in known.items()}  # type: ignore[operator]
 
     def _check(self, kernel: Kernel, ports: Mapping[str, Any], given: Mapping[str, Any]) -> None:
@@ -127,10 +157,18 @@ class Emitter:
                     text = f"[{kernel.op}] {port.name} is {t.spec.dtype}, must be {port.dtype}"
                     raise fault(self.origin, text)
 
-    def _specs(self, op: Op, kernel: Kernel, ports: Mapping[str, Any], attrs: Mapping[str, Attr], out: Any) -> Any:
+    def _specs(
+        self, op: Op, kernel: Kernel, ports: Mapping[str, Any], attrs: Mapping[str, Attr], out: Any
+    ) -> Any:
         if out is not None:
-            return {k: [_spec(t) for t in v] if isinstance(v, list | tuple) else _spec(v) for k, v in out.items()}
-        specs = {k: [t.spec for t in v] if isinstance(v, list) else None if v is None else v.spec for k, v in ports.items()}
+            return {
+                k: [_spec(t) for t in v] if isinstance(v, list | tuple) else _spec(v)
+                for k, v in out.items()
+            }
+        specs = {
+            k: [t.spec for t in v] if isinstance(v, list) else None if v is None else v.spec
+            for k, v in ports.items()
+        }
         try:
             if kernel is not op.forward:
                 return _like(kernel, specs)
@@ -162,7 +200,8 @@ def _like(kernel: Kernel, specs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def step_value(axis: Axis, name: str, spec: Spec) -> Tensor:
-    """A value computed inside a scan: its rows of the present step, a view of a tensor that keeps those of all steps."""
+    """A value computed inside a scan: its rows of the present step, a view of a tensor that keeps
+    those of all steps."""
     if not spec.shape or spec.shape[0].symbol != axis.step_rows.symbol:
         return Tensor(name, spec)
     lead = Dim(spec.shape[0].coefficient, axis.total.symbol)
@@ -211,7 +250,8 @@ class Builder(Emitter):
 
     @contextmanager
     def layer(self, kind: str) -> Iterator[None]:
-        """The scope of one layer: the name given by :meth:`naming`, or the next free one of its kind."""
+        """The scope of one layer: the name given by :meth:`naming`, or the next free one of its
+        kind."""
         name, self._name = self._name or self.unique(kind), ""
         with self.scope(name):
             yield
@@ -241,7 +281,8 @@ class Builder(Emitter):
 
     @contextmanager
     def body(self, axis: Axis | None = None) -> Iterator[list[Item]]:
-        """Nodes written inside form the body of a loop; over ``axis`` their values are step views."""
+        """Nodes written inside form the body of a loop; over ``axis`` their values are step
+        views."""
         self.outermost()
         nodes: list[Item] = []
         self.items, self._scan = nodes, axis
@@ -270,16 +311,28 @@ class Builder(Emitter):
         found = self.graph.inputs.get(name)
         if found is None:
             if spec is None:
-                raise fault(self.origin, f"no input is called {name!r}; there are {sorted(self.graph.inputs)}")
+                raise fault(
+                    self.origin,
+                    f"no input is called {name!r}; there are {sorted(self.graph.inputs)}",
+                )
             found = self.graph.inputs[name] = Tensor(name, spec, "input")
         return found
 
     def parameter(
-        self, name: str, shape: Sequence[int], initializer: Mapping[str, Any] | str, *, path: str | None = None,
-        trainable: bool = True, rate: float = 1.0, regularizer: Mapping[str, float] | None = None, clip: bool = True,
+        self,
+        name: str,
+        shape: Sequence[int],
+        initializer: Mapping[str, Any] | str,
+        *,
+        path: str | None = None,
+        trainable: bool = True,
+        rate: float = 1.0,
+        regularizer: Mapping[str, float] | None = None,
+        clip: bool = True,
         sparse: bool = False,
     ) -> Tensor:
-        """The parameter ``<layer path>/<name>`` (or ``path``), made at first use and shared by later ones.
+        """The parameter ``<layer path>/<name>`` (or ``path``), made at first use and shared by
+        later ones.
 
         Raises:
             ConfigError: it exists with another shape.
@@ -292,10 +345,14 @@ class Builder(Emitter):
             info = ParameterInfo(init, trainable, rate, regularizer, clip, sparse)
             found = self.graph.parameters[full] = Tensor(full, spec, "parameter", info=info)
         elif found.spec != spec:
-            raise fault(self.origin, f"parameter {full!r} is {found.spec} and is used here as {spec}")
+            raise fault(
+                self.origin, f"parameter {full!r} is {found.spec} and is used here as {spec}"
+            )
         return found
 
-    def state(self, name: str, shape: Sequence[int], dtype: str = "f32", initial: float = 0.0) -> Tensor:
+    def state(
+        self, name: str, shape: Sequence[int], dtype: str = "f32", initial: float = 0.0
+    ) -> Tensor:
         """A state tensor ``<layer path>/<name>`` that nodes update and checkpoints save."""
         full = "/".join([*self._path, name])
         found = self.graph.states.get(full)
@@ -313,14 +370,23 @@ class Builder(Emitter):
         return found.tensor
 
     # -- what an entry is for ---------------------------------------------------------------------------------------
-    def loss(self, values: Tensor, name: str = "loss", count: str = "", counted: Tensor | None = None) -> Tensor:
-        """Adds per-row loss values [rows, ...] to the entry's loss: their sum over the total weight of the whole batch.
+    def loss(
+        self, values: Tensor, name: str = "loss", count: str = "", counted: Tensor | None = None
+    ) -> Tensor:
+        """Adds per-row loss values [rows, ...] to the entry's loss: their sum over the total weight
+        of the whole batch.
 
-        ``count`` says what the weight counts (default: the rows of ``values``); ``counted`` [rows] i32 marks rows that count.
+        ``count`` says what the weight counts (default: the rows of ``values``); ``counted`` [rows]
+        i32 marks rows that count.
         """
         if not count:
             count = f"axis:{values.spec.axis.name}" if values.spec.axis else "batch"
-        weight = self.argument(f"weight.{name}" if count == "batch" else f"weight.{name}.{count}", "weight", name, count)
+        weight = self.argument(
+            f"weight.{name}" if count == "batch" else f"weight.{name}.{count}",
+            "weight",
+            name,
+            count,
+        )
         mean: Tensor = self.apply("weighted_mean", values, weight)
         total = mean if self.entry.loss is None else self.apply("sum", [self.entry.loss, mean])
         self.entry.loss = self.entry.fetches["loss"] = total
@@ -331,11 +397,15 @@ class Builder(Emitter):
         """A named result of the entry."""
         self.entry.outputs[name] = tensor
 
-    def metric(self, name: str, op: str, args: Mapping[str, Any], attrs: Mapping[str, Attr] | None = None) -> None:
+    def metric(
+        self, name: str, op: str, args: Mapping[str, Any], attrs: Mapping[str, Attr] | None = None
+    ) -> None:
         """A metric node that adds to its own int64 state."""
         kernel = ops.get(op).forward
         known = self._attrs(kernel, attrs or {})
         shape = ops.get(op).state_shape(known)  # type: ignore[attr-defined]
         state = Tensor(f"{self.entry.name}/{name}", Spec.of(*shape, dtype="i64"), "metric")
-        self.update(kernel, {**{k: v for k, v in args.items() if v is not None}, "state": state}, known)
+        self.update(
+            kernel, {**{k: v for k, v in args.items() if v is not None}, "state": state}, known
+        )
         self.entry.metrics[name] = Metric(op, known, state)

@@ -1,8 +1,9 @@
 """The graph: tensors, nodes, loops, entries.
 
-A :class:`Graph` holds named entries. An entry is a list of nodes in order of execution; parameters, states and inputs are shared
-by all entries through their names. ``build`` makes graphs whose entries only go forward; ``differentiate`` and the compiler's
-passes give new graphs. Nothing here knows a device or a size.
+A :class:`Graph` holds named entries. An entry is a list of nodes in order of execution; parameters,
+states and inputs are shared by all entries through their names. ``build`` makes graphs whose
+entries only go forward; ``differentiate`` and the compiler's passes give new graphs. Nothing here
+knows a device or a size.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from paddlecli.ops.spec import Axis, Spec
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a node came from: file, line and column of the recipe or source, and the layer's path."""
+    """Where a node came from: file, line and column of the recipe or source, and the layer's
+    path."""
 
     file: str = ""
     line: int = 0
@@ -37,7 +39,8 @@ class ParameterInfo:
         initializer: mapping with ``name`` and arguments (see ``paddlecli.models.initializers``).
         trainable: False freezes it.
         rate: multiplier of the learning rate.
-        regularizer: its own ``{"l2": c}`` or ``{"l1": c}`` that replaces the optimizer's; None takes the optimizer's.
+        regularizer: its own ``{"l2": c}`` or ``{"l1": c}`` that replaces the optimizer's; None
+            takes the optimizer's.
         clip: False leaves it out of clipping.
         sparse: its gradient is rows, never a dense array.
     """
@@ -50,18 +53,34 @@ class ParameterInfo:
     sparse: bool = False
 
 
-ROLES = ("value", "input", "parameter", "gradient", "slot", "state", "metric", "argument", "constant", "axis",
-         "flat", "step", "previous", "prefix")  # fmt: skip
+ROLES = (
+    "value",
+    "input",
+    "parameter",
+    "gradient",
+    "slot",
+    "state",
+    "metric",
+    "argument",
+    "constant",
+    "axis",
+    "flat",
+    "step",
+    "previous",
+    "prefix",
+)
 
 
 @dataclass(eq=False)
 class Tensor:
     """A tensor of a graph.
 
-    role: ``value`` (computed), ``input``, ``parameter``, ``gradient`` (of parameter ``of``), ``slot`` (of an optimizer), ``state`` (outlives
-    the step), ``metric`` (int64 accumulator), ``flat`` (all of range ``of``), ``argument`` (one number per step), ``constant`` (``data``), ``axis`` (``part`` of ``spec``'s
-    axis data), and the views of loops: ``step`` (rows of the present step of ``base``), ``previous`` (of the step before, of
-    ``init`` at the first), ``prefix`` (first rows of ``base``).
+    role: ``value`` (computed), ``input``, ``parameter``, ``gradient`` (of parameter ``of``),
+        ``slot`` (of an optimizer), ``state`` (outlives the step), ``metric`` (int64 accumulator),
+        ``flat`` (all of range ``of``), ``argument`` (one number per step), ``constant`` (``data``),
+        ``axis`` (``part`` of ``spec``'s axis data), and the views of loops: ``step`` (rows of the
+        present step of ``base``), ``previous`` (of the step before, of ``init`` at the first),
+        ``prefix`` (first rows of ``base``).
     """
 
     name: str
@@ -103,7 +122,8 @@ def tensors_of(value: Any) -> Iterator[Tensor]:
 
 @dataclass(eq=False)
 class Node:
-    """One kernel call. ``args`` and ``results`` go from port names to tensors; ``accumulate`` names the outputs that are added to."""
+    """One kernel call. ``args`` and ``results`` go from port names to tensors; ``accumulate`` names
+    the outputs that are added to."""
 
     kernel: Kernel
     args: dict[str, Any]
@@ -128,7 +148,13 @@ class Node:
         """The same node on other tensors."""
 
         def each(value: Any) -> Any:
-            return f(value) if isinstance(value, Tensor) else None if value is None else [f(t) for t in value]
+            return (
+                f(value)
+                if isinstance(value, Tensor)
+                else None
+                if value is None
+                else [f(t) for t in value]
+            )
 
         return replace(
             self,
@@ -143,8 +169,8 @@ class Node:
 
 @dataclass(eq=False)
 class Loop:
-    """``scan``: the body runs once for each step of ``axis`` (from the last to the first when ``reverse``); ``decode``: at most ``limit``
-    times, until ``flag`` is non-zero."""
+    """``scan``: the body runs once for each step of ``axis`` (from the last to the first when
+    ``reverse``); ``decode``: at most ``limit`` times, until ``flag`` is non-zero."""
 
     kind: str
     body: list[Node]
@@ -195,7 +221,8 @@ class Metric:
 
 @dataclass
 class Update:
-    """Which parameters an entry updates, by which optimizer of the recipe, and where the recipe says so."""
+    """Which parameters an entry updates, by which optimizer of the recipe, and where the recipe
+    says so."""
 
     optimizer: str
     parameters: list[str]
@@ -204,7 +231,8 @@ class Update:
 
 @dataclass
 class Entry:
-    """A named list of nodes with what it fetches (one-element tensors), outputs, metrics and updates."""
+    """A named list of nodes with what it fetches (one-element tensors), outputs, metrics and
+    updates."""
 
     name: str
     training: bool
@@ -249,7 +277,8 @@ class ArgumentInfo:
 class Graph:
     """Entries over shared inputs, parameters, states and arguments.
 
-    ``roles`` says what entries are for: ``train`` (list: one iteration runs them in order), ``evaluate``, ``predict`` (names).
+    ``roles`` says what entries are for: ``train`` (list: one iteration runs them in order),
+    ``evaluate``, ``predict`` (names).
     """
 
     inputs: dict[str, Tensor] = field(default_factory=dict)
@@ -270,13 +299,24 @@ class Graph:
         values: dict[str, Any] = {}
         for name, t in self.parameters.items():
             shape = tuple(d.coefficient for d in t.spec.shape)
-            values[name] = initialise(t.info.initializer if t.info else {"name": "constant"}, shape, seed, name)
+            values[name] = initialise(
+                t.info.initializer if t.info else {"name": "constant"}, shape, seed, name
+            )
         for name, t in self.states.items():
             shape = tuple(d.coefficient for d in t.spec.shape)
             values[name] = np.full(shape, t.initial, NUMPY[t.spec.dtype])
         return values
 
 
-NUMPY = {"f32": "float32", "f64": "float64", "f16": "float16", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
-         "u8": "uint8", "bool": "bool"}  # fmt: skip
+NUMPY = {
+    "f32": "float32",
+    "f64": "float64",
+    "f16": "float16",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "u8": "uint8",
+    "bool": "bool",
+}
 """Element types as numpy spells them."""

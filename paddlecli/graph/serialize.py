@@ -1,7 +1,8 @@
 """Graphs as YAML: what a model directory keeps of its architecture.
 
-Forward entries with ops, versions, attributes, names and axes; parameters and states with their shapes. The stored text alone
-serves evaluation, prediction, export and further training, whatever becomes of the recipe.
+Forward entries with ops, versions, attributes, names and axes; parameters and states with their
+shapes. The stored text alone serves evaluation, prediction, export and further training, whatever
+becomes of the recipe.
 """
 
 from __future__ import annotations
@@ -37,11 +38,14 @@ def to_yaml(graph: Graph) -> str:
     """The graph as YAML text.
 
     Raises:
-        TypeError: a node is no forward kernel (gradients and updates are made anew from the stored graph).
+        TypeError: a node is no forward kernel (gradients and updates are made anew from the stored
+            graph).
     """
     import yaml
 
-    text: str = yaml.safe_dump(to_plain(graph), sort_keys=False, width=120, allow_unicode=True, default_flow_style=None)
+    text: str = yaml.safe_dump(
+        to_plain(graph), sort_keys=False, width=120, allow_unicode=True, default_flow_style=None
+    )
     return text
 
 
@@ -50,12 +54,17 @@ def to_plain(graph: Graph) -> Plain:
     axes = {a.name: a for t in graph.inputs.values() for a in _chain(t.spec.axis)}
     return {
         "format": VERSION,
-        "axes": {n: {"input": a.input, "parent": a.parent.name if a.parent else None} for n, a in axes.items()},
+        "axes": {
+            n: {"input": a.input, "parent": a.parent.name if a.parent else None}
+            for n, a in axes.items()
+        },
         "inputs": {n: _spec(t.spec) for n, t in graph.inputs.items()},
         "labels": list(graph.labels),
         "parameters": {n: _parameter(t) for n, t in graph.parameters.items()},
         "states": {n: {**_spec(t.spec), "initial": t.initial} for n, t in graph.states.items()},
-        "arguments": {n: {"kind": a.kind, "of": a.of, "count": a.count} for n, a in graph.arguments.items()},
+        "arguments": {
+            n: {"kind": a.kind, "of": a.of, "count": a.count} for n, a in graph.arguments.items()
+        },
         "roles": graph.roles,
         "entries": {n: _entry(e) for n, e in graph.entries.items()},
     }
@@ -109,8 +118,13 @@ def _entry(entry: Entry) -> Plain:
         "loss": None if entry.loss is None else names.of(entry.loss),
         "fetches": {k: names.of(t) for k, t in entry.fetches.items()},
         "outputs": {k: names.of(t) for k, t in entry.outputs.items()},
-        "metrics": {k: {"op": m.op, "attrs": _attrs(m.attrs), "state": names.of(m.state)} for k, m in entry.metrics.items()},
-        "updates": [{"optimizer": u.optimizer, "parameters": list(u.parameters)} for u in entry.updates],
+        "metrics": {
+            k: {"op": m.op, "attrs": _attrs(m.attrs), "state": names.of(m.state)}
+            for k, m in entry.metrics.items()
+        },
+        "updates": [
+            {"optimizer": u.optimizer, "parameters": list(u.parameters)} for u in entry.updates
+        ],
     }
 
 
@@ -119,7 +133,8 @@ def _attrs(attrs: Mapping[str, Any]) -> Plain:
 
 
 class _Names:
-    """Names of an entry's tensors; shared ones carry their role, so that reading finds them again."""
+    """Names of an entry's tensors; shared ones carry their role, so that reading finds them
+    again."""
 
     def __init__(self, entry: Entry) -> None:
         self.tensors: Plain = {}
@@ -167,8 +182,14 @@ class _Names:
             return {**loop, **_origin(item.origin)}
         op = ops.get(item.kernel.op)
         if item.kernel not in op.kernels or item.accumulate or item.guard is not None:
-            raise TypeError(f"{item.kernel.full_name} belongs to a compiled graph, not to a stored one")
-        found: Plain = {"op": item.kernel.full_name, "args": self._ports(item.args), "results": self._ports(item.results)}
+            raise TypeError(
+                f"{item.kernel.full_name} belongs to a compiled graph, not to a stored one"
+            )
+        found: Plain = {
+            "op": item.kernel.full_name,
+            "args": self._ports(item.args),
+            "results": self._ports(item.results),
+        }
         if item.attrs:
             found["attrs"] = _attrs(item.attrs)
         if item.stream:
@@ -176,7 +197,11 @@ class _Names:
         return {**found, **_origin(item.origin)}
 
     def _ports(self, ports: Mapping[str, Any]) -> Plain:
-        return {k: [self.of(t) for t in v] if isinstance(v, list) else self.of(v) for k, v in ports.items() if v is not None}
+        return {
+            k: [self.of(t) for t in v] if isinstance(v, list) else self.of(v)
+            for k, v in ports.items()
+            if v is not None
+        }
 
 
 def _origin(origin: Origin) -> Plain:
@@ -191,20 +216,26 @@ def from_yaml(text: str, source: str = "graph.yaml") -> Graph:
         source: name of the file, for messages and as the origin of the nodes.
 
     Raises:
-        RunError: the text is no stored graph, or one of a newer version or with an op that is not known here.
+        RunError: the text is no stored graph, or one of a newer version or with an op that is not
+            known here.
     """
     import yaml
 
     try:
         return from_plain(yaml.safe_load(text), source)
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise RunError(f"{source} is not a stored network: {type(error).__name__}: {error}") from None
+        raise RunError(
+            f"{source} is not a stored network: {type(error).__name__}: {error}"
+        ) from None
 
 
 def from_plain(plain: Plain, source: str) -> Graph:
     """The graph that ``to_plain`` gave."""
     if plain["format"] != VERSION:
-        raise RunError(f"{source} has format {plain['format']}, this version reads {VERSION}", hint="update paddlecli")
+        raise RunError(
+            f"{source} has format {plain['format']}, this version reads {VERSION}",
+            hint="update paddlecli",
+        )
     axes: dict[str, Axis] = {}
     for name, a in plain["axes"].items():
         axes[name] = Axis(name, a["input"], axes[a["parent"]] if a["parent"] else None)
@@ -212,9 +243,18 @@ def from_plain(plain: Plain, source: str) -> Graph:
     graph = read.graph
     graph.inputs = {n: Tensor(n, read.spec(s), "input") for n, s in plain["inputs"].items()}
     graph.labels = tuple(plain["labels"])
-    graph.parameters = {n: Tensor(n, read.spec(p), "parameter", info=_info(p)) for n, p in plain["parameters"].items()}
-    graph.states = {n: Tensor(n, read.spec(s), "state", initial=s["initial"]) for n, s in plain["states"].items()}
-    graph.arguments = {n: ArgumentInfo(Tensor(n, Spec.of(1), "argument"), **a) for n, a in plain["arguments"].items()}
+    graph.parameters = {
+        n: Tensor(n, read.spec(p), "parameter", info=_info(p))
+        for n, p in plain["parameters"].items()
+    }
+    graph.states = {
+        n: Tensor(n, read.spec(s), "state", initial=s["initial"])
+        for n, s in plain["states"].items()
+    }
+    graph.arguments = {
+        n: ArgumentInfo(Tensor(n, Spec.of(1), "argument"), **a)
+        for n, a in plain["arguments"].items()
+    }
     graph.roles = plain["roles"]
     graph.entries = {n: read.entry(n, e) for n, e in plain["entries"].items()}
     return graph
@@ -276,7 +316,11 @@ class _Reader:
 
     def _find(self, name: str, known: Mapping[str, Tensor]) -> Tensor:
         role, _, rest = name.partition(":")
-        shared: dict[str, Any] = {"input": self.graph.inputs, "parameter": self.graph.parameters, "state": self.graph.states}
+        shared: dict[str, Any] = {
+            "input": self.graph.inputs,
+            "parameter": self.graph.parameters,
+            "state": self.graph.states,
+        }
         if role == "argument" and name not in known:
             return self.graph.arguments[rest].tensor
         found: Tensor = shared[role][rest] if role in shared and name not in known else known[name]
@@ -288,22 +332,36 @@ class _Reader:
             body = [n for n in (self._item(b, known) for b in plain["body"]) if isinstance(n, Node)]
             axis = self.axes[plain["axis"]] if "axis" in plain else None
             flag = self._find(plain["flag"], known) if "flag" in plain else None
-            return Loop(plain["loop"], body, axis, limit=plain.get("limit", 0), flag=flag, origin=origin)
+            return Loop(
+                plain["loop"], body, axis, limit=plain.get("limit", 0), flag=flag, origin=origin
+            )
         op, _, kernel_name = plain["op"].partition(".")
         if op not in ops.names():
-            raise RunError(f"{self.source} uses the op {op!r}, which this version does not have", hint="update paddlecli")
+            raise RunError(
+                f"{self.source} uses the op {op!r}, which this version does not have",
+                hint="update paddlecli",
+            )
         kernel = next(k for k in ops.get(op).kernels if k.name == kernel_name)
 
         def ports(values: Plain, records: Any) -> dict[str, Any]:
             found: dict[str, Any] = {}
             for port in records:
                 value = values.get(port.name)
-                found[port.name] = [self._find(v, known) for v in value] if isinstance(value, list) else (
-                    None if value is None else self._find(value, known))  # fmt: skip
+                found[port.name] = (
+                    [self._find(v, known) for v in value]
+                    if isinstance(value, list)
+                    else (None if value is None else self._find(value, known))
+                )
             return found
 
-        return Node(kernel, ports(plain["args"], kernel.inputs), ports(plain["results"], kernel.outputs),
-                    _tuples(plain.get("attrs", {})), origin, stream=plain.get("stream", ""))  # fmt: skip
+        return Node(
+            kernel,
+            ports(plain["args"], kernel.inputs),
+            ports(plain["results"], kernel.outputs),
+            _tuples(plain.get("attrs", {})),
+            origin,
+            stream=plain.get("stream", ""),
+        )
 
 
 def _tuples(attrs: Plain) -> Plain:

@@ -50,9 +50,13 @@ def _item(item: Item, indent: str) -> Iterator[str]:
 
 def line(node: Node) -> str:
     """``%fc1.y: f32[N, 10] = matmul.forward(%x, %w; flatten=1)  # fc1``."""
-    out = ", ".join(("+" if k in node.accumulate else "") + _port(v, True) for k, v in node.results.items())
+    out = ", ".join(
+        ("+" if k in node.accumulate else "") + _port(v, True) for k, v in node.results.items()
+    )
     args = ", ".join(_port(v, False) for v in node.args.values())
-    attrs = "".join(f", {k}={v}" if i else f"; {k}={v}" for i, (k, v) in enumerate(node.attrs.items()))
+    attrs = "".join(
+        f", {k}={v}" if i else f"; {k}={v}" for i, (k, v) in enumerate(node.attrs.items())
+    )
     guard = f" if %{node.guard.name}" if node.guard is not None else ""
     where = f"  # {node.origin.path}" if node.origin.path else ""
     return f"{out} = {node.kernel.full_name}({args}{attrs}){guard}{where}"

@@ -1,4 +1,5 @@
-"""The nets of the book's second chapter: softmax regression, a multi-layer perceptron, a convolutional net."""
+"""The nets of the book's second chapter: softmax regression, a multi-layer perceptron, a
+convolutional net."""
 
 from __future__ import annotations
 
@@ -18,13 +19,21 @@ def classify(net: Network, logits: Tensor) -> None:
 
 @MODELS.register("digits_softmax")
 def digits_softmax(net: Network, *, classes: Count = 10) -> None:
-    """One fully connected layer of ``classes`` with softmax: 7,850 parameters on 28 x 28 pictures."""
+    """One fully connected layer of ``classes`` with softmax: 7,850 parameters on 28 x 28
+    pictures."""
     classify(net, layers.fc(net, net.feature(), size=classes))
 
 
 @MODELS.register("digits_mlp")
-def digits_mlp(net: Network, *, classes: Count = 10, hidden: Count = 200, hidden_act: layers.Activation = "relu") -> None:
-    """Two hidden layers and ``classes`` outputs: 199,210 parameters. The original's text has relu, its script tanh."""
+def digits_mlp(
+    net: Network,
+    *,
+    classes: Count = 10,
+    hidden: Count = 200,
+    hidden_act: layers.Activation = "relu",
+) -> None:
+    """Two hidden layers and ``classes`` outputs: 199,210 parameters. The original's text has relu,
+    its script tanh."""
     x = layers.fc(net, net.feature(), size=hidden, activation=hidden_act)
     x = layers.fc(net, x, size=hidden, activation=hidden_act)
     classify(net, layers.fc(net, x, size=classes))
@@ -32,7 +41,8 @@ def digits_mlp(net: Network, *, classes: Count = 10, hidden: Count = 200, hidden
 
 @MODELS.register("digits_conv")
 def digits_conv(net: Network, *, classes: Count = 10) -> None:
-    """Convolutions of 20 and 50 filters 5 x 5 with relu, each max-pooled by 2, batch norm between: 33,620 parameters."""
+    """Convolutions of 20 and 50 filters 5 x 5 with relu, each max-pooled by 2, batch norm between:
+    33,620 parameters."""
     x = layers.conv2d(net, net.feature(), filters=20, size=5, activation="relu")
     x = layers.pool2d(net, x, size=2, stride=2)
     x = layers.batch_norm(net, x)

@@ -1,9 +1,9 @@
 """First values of parameters.
 
 They follow from (seed, parameter name) alone, so the order of parameters does not matter. The
-numbers come from the raw words of the Philox generator, a function of key and counter whose output numpy
-keeps fixed, and are turned into uniform and normal values here. Formulas: the original's (Xavier:
-Glorot and Bengio 2010; MSRA: He et al. 2015).
+numbers come from the raw words of the Philox generator, a function of key and counter whose output
+numpy keeps fixed, and are turned into uniform and normal values here. Formulas: the original's
+(Xavier: Glorot and Bengio 2010; MSRA: He et al. 2015).
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The layers. Registered networks call these functions, and so do layer lists in recipes: one set for both.
+"""The layers. Registered networks call these functions, and so do layer lists in recipes: one set
+for both.
 
-The keyword-only parameters of a layer are what a recipe may give. In shapes N is the batch and T the rows of a ragged axis;
-either may stand first. Weights are Xavier-uniform and biases 0 where nothing else is said, convolution filters normal with
-deviation sqrt(2 / (k*k*channels)), as in the original.
+The keyword-only parameters of a layer are what a recipe may give. In shapes N is the batch and T
+the rows of a ragged axis; either may stand first. Weights are Xavier-uniform and biases 0 where
+nothing else is said, convolution filters normal with deviation sqrt(2 / (k*k*channels)), as in the
+original.
 """
 
 from __future__ import annotations
@@ -19,9 +21,28 @@ from paddlecli.models.network import Network
 from paddlecli.ops.sequence_pool import MODES
 
 Activation = Literal[
-    "none", "relu", "tanh", "sigmoid", "softmax", "leaky_relu", "elu", "selu", "relu6", "swish", "gelu", "mish",
-    "hard_sigmoid", "hard_swish", "soft_relu", "softplus", "softsign", "stanh", "exp", "square", "abs",
-]  # fmt: skip
+    "none",
+    "relu",
+    "tanh",
+    "sigmoid",
+    "softmax",
+    "leaky_relu",
+    "elu",
+    "selu",
+    "relu6",
+    "swish",
+    "gelu",
+    "mish",
+    "hard_sigmoid",
+    "hard_swish",
+    "soft_relu",
+    "softplus",
+    "softsign",
+    "stanh",
+    "exp",
+    "square",
+    "abs",
+]
 """What a layer can end with, with the op's default attributes."""
 Initializer = Annotated[str | dict[str, dict[str, Any]], Call("initializer")]
 """A registered initializer: its name, or ``{uniform: {low: -0.1, high: 0.1}}``."""
@@ -44,18 +65,19 @@ def activate(net: Network, x: Tensor, activation: str) -> Tensor:
     return net.apply(activation, x)  # type: ignore[no-any-return]
 
 
-def _one(net: Network, xs: tuple[Tensor, ...], layer: str) -> Tensor:
-    if len(xs) != 1:
-        raise fault(net.origin, f"[{layer}] takes one tensor, got {len(xs)}")
-    return xs[0]
-
-
 @LAYERS.register("fc")
 def fc(
-    net: Network, *xs: Tensor, size: Count, flatten: Count = 1, activation: Activation = "none", bias: bool = True,
-    weight_init: Initializer = "xavier", bias_init: Initializer = "constant",
-) -> Tensor:  # fmt: skip
-    """Fully connected: the sum of x_i [N, ...] times w_i [in_i, size] over all inputs, one bias [size], an activation.
+    net: Network,
+    *xs: Tensor,
+    size: Count,
+    flatten: Count = 1,
+    activation: Activation = "none",
+    bias: bool = True,
+    weight_init: Initializer = "xavier",
+    bias_init: Initializer = "constant",
+) -> Tensor:
+    """Fully connected: the sum of x_i [N, ...] times w_i [in_i, size] over all inputs, one bias
+    [size], an activation.
 
     ``flatten`` leading dimensions are kept, the rest are one; the result is [N, ..., size].
     """
@@ -75,20 +97,34 @@ def fc(
 
 def _trailing(net: Network, x: Tensor, flatten: int) -> int:
     if x.spec.ndim <= flatten and not (x.spec.ndim == flatten == 1):
-        raise fault(net.origin, f"[fc] {x.name} is {x.spec}: nothing is left behind its first {flatten} dimensions")
+        raise fault(
+            net.origin,
+            f"[fc] {x.name} is {x.spec}: nothing is left behind its first {flatten} dimensions",
+        )
     row = x.spec.shape[flatten:]
     if any(not d.known for d in row):
-        raise fault(net.origin, f"[fc] {x.name} is {x.spec}: the dimensions behind the first {flatten} must be fixed")
+        raise fault(
+            net.origin,
+            f"[fc] {x.name} is {x.spec}: the dimensions behind the first {flatten} must be fixed",
+        )
     return math.prod(d.coefficient for d in row)
 
 
 @LAYERS.register("embedding")
 def embedding(
-    net: Network, x: Tensor, *, size: Count, dim: Count, padding_idx: int | None = None, sparse: bool = False,
-    init: Initializer = "xavier", table: Name | None = None,
-) -> Tensor:  # fmt: skip
-    """Rows of a table [size, dim] for ids [N] or [T]: the result is [N, dim]. ``table`` shares a table by its name; ``sparse`` gives it
-    row-sparse gradients; rows of ``padding_idx`` come out as zeros."""
+    net: Network,
+    x: Tensor,
+    *,
+    size: Count,
+    dim: Count,
+    padding_idx: int | None = None,
+    sparse: bool = False,
+    init: Initializer = "xavier",
+    table: Name | None = None,
+) -> Tensor:
+    """Rows of a table [size, dim] for ids [N] or [T]: the result is [N, dim]. ``table`` shares a
+    table by its name; ``sparse`` gives it row-sparse gradients; rows of ``padding_idx`` come out as
+    zeros."""
     with net.layer("embedding"):
         w = net.parameter("w", (size, dim), initial(init), path=table, sparse=sparse)
         padding = -1 if padding_idx is None else padding_idx % size
@@ -102,22 +138,50 @@ def _both(value: int | tuple[int, ...]) -> tuple[int, int]:
 
 @LAYERS.register("conv2d")
 def conv2d(
-    net: Network, x: Tensor, *, filters: Count, size: Count | Pair, stride: Count | Pair = 1, padding: Natural | Pair = 0,
-    dilation: Count | Pair = 1, groups: Count = 1, activation: Activation = "none", bias: bool = True,
+    net: Network,
+    x: Tensor,
+    *,
+    filters: Count,
+    size: Count | Pair,
+    stride: Count | Pair = 1,
+    padding: Natural | Pair = 0,
+    dilation: Count | Pair = 1,
+    groups: Count = 1,
+    activation: Activation = "none",
+    bias: bool = True,
     weight_init: Initializer | None = None,
-) -> Tensor:  # fmt: skip
-    """2-D convolution of x [N, C, H, W] with filters [filters, C / groups, k, k]: [N, filters, H', W']."""
+) -> Tensor:
+    """2-D convolution of x [N, C, H, W] with filters [filters, C / groups, k, k]: [N, filters, H',
+    W']."""
     with net.layer("conv2d"):
         if x.spec.ndim != 4:
-            raise fault(net.origin, f"[conv2d] {x.name} must be [N, channels, height, width], it is {x.spec}")
+            raise fault(
+                net.origin,
+                f"[conv2d] {x.name} must be [N, channels, height, width], it is {x.spec}",
+            )
         channels, (kh, kw) = x.spec.shape[1].coefficient, _both(size)
         if channels % groups or filters % groups:
-            raise fault(net.origin, f"[conv2d] {channels} channels and {filters} filters do not divide into {groups} groups")
+            raise fault(
+                net.origin,
+                f"[conv2d] {channels} channels and {filters} filters do not divide into {groups} groups",
+            )
         deviation = math.sqrt(2.0 / (kh * kw * channels))
-        init = {"name": "normal", "mean": 0.0, "std": deviation} if weight_init is None else initial(weight_init)
+        init = (
+            {"name": "normal", "mean": 0.0, "std": deviation}
+            if weight_init is None
+            else initial(weight_init)
+        )
         w = net.parameter("w", (filters, channels // groups, kh, kw), init)
-        y = net.apply("conv2d", x, w, None, stride=_both(stride), padding=_both(padding), dilation=_both(dilation),
-                      groups=groups)  # fmt: skip
+        y = net.apply(
+            "conv2d",
+            x,
+            w,
+            None,
+            stride=_both(stride),
+            padding=_both(padding),
+            dilation=_both(dilation),
+            groups=groups,
+        )
         if bias:
             y = net.apply("bias", y, net.parameter("b", (filters,), "constant"), axis=1)
         return activate(net, y, activation)
@@ -125,52 +189,96 @@ def conv2d(
 
 @LAYERS.register("pool2d")
 def pool2d(
-    net: Network, x: Tensor, *, size: Count | Pair = 2, stride: Count | Pair | None = None, padding: Natural | Pair = 0,
-    kind: Literal["max", "average"] = "max", exclusive: bool = True, ceil_mode: bool = False, whole: bool = False,
-) -> Tensor:  # fmt: skip
-    """Largest or mean value of each window of x [N, C, H, W]. ``stride`` is the window's size if left out; ``exclusive`` leaves the padding
-    out of a mean; ``whole`` pools each channel to one value."""
+    net: Network,
+    x: Tensor,
+    *,
+    size: Count | Pair = 2,
+    stride: Count | Pair | None = None,
+    padding: Natural | Pair = 0,
+    kind: Literal["max", "average"] = "max",
+    exclusive: bool = True,
+    ceil_mode: bool = False,
+    whole: bool = False,
+) -> Tensor:
+    """Largest or mean value of each window of x [N, C, H, W]. ``stride`` is the window's size if
+    left out; ``exclusive`` leaves the padding out of a mean; ``whole`` pools each channel to one
+    value."""
     with net.layer("pool2d"):
         window = (1, 1) if whole else _both(size)
         step = window if stride is None else _both(stride)
         result: Tensor = net.apply(
-            "pool2d", x, average=kind == "average", window=window, stride=step, padding=_both(padding),
-            exclusive=exclusive, ceil_mode=ceil_mode, adaptive=whole,
-        )  # fmt: skip
+            "pool2d",
+            x,
+            average=kind == "average",
+            window=window,
+            stride=step,
+            padding=_both(padding),
+            exclusive=exclusive,
+            ceil_mode=ceil_mode,
+            adaptive=whole,
+        )
         return result
 
 
 @LAYERS.register("batch_norm")
 def batch_norm(
-    net: Network, x: Tensor, *, activation: Activation = "none", momentum: Fraction = 0.9, epsilon: Positive = 1e-5,
+    net: Network,
+    x: Tensor,
+    *,
+    activation: Activation = "none",
+    momentum: Fraction = 0.9,
+    epsilon: Positive = 1e-5,
     use_global_stats: bool = False,
-) -> Tensor:  # fmt: skip
-    """Normalises each channel (axis 1) of x [N, C, ...] by the batch in training, by running statistics elsewhere, then scales and shifts.
+) -> Tensor:
+    """Normalises each channel (axis 1) of x [N, C, ...] by the batch in training, by running
+    statistics elsewhere, then scales and shifts.
 
-    running = momentum * running + (1 - momentum) * batch, with the biased variance; a guard keeps a bad batch out of it.
+    running = momentum * running + (1 - momentum) * batch, with the biased variance; a guard keeps a
+    bad batch out of it.
     """
     with net.layer("batch_norm"):
         channels = x.spec.shape[1].coefficient
         w = net.parameter("w", (channels,), {"name": "constant", "value": 1.0})
         b = net.parameter("b", (channels,), "constant")
-        mean, variance = net.state("mean", (channels,)), net.state("variance", (channels,), initial=1.0)
+        mean, variance = (
+            net.state("mean", (channels,)),
+            net.state("variance", (channels,), initial=1.0),
+        )
         op = ops.get("batch_norm")
         if not net.training or use_global_stats:
-            y = net.emit(op.inference, {"x": x, "w": w, "b": b, "mean": mean, "variance": variance},  # type: ignore[attr-defined]
-                         {"epsilon": epsilon}, out={"y": x})  # fmt: skip
+            y = net.emit(
+                op.inference,
+                {"x": x, "w": w, "b": b, "mean": mean, "variance": variance},  # type: ignore[attr-defined]
+                {"epsilon": epsilon},
+                out={"y": x},
+            )
             return activate(net, y, activation)
-        y, batch_mean, batch_rstd = net.emit(op.forward, {"x": x, "w": w, "b": b}, {"epsilon": epsilon})
-        net.update(op.update_running, {"mean": mean, "variance": variance, "batch_mean": batch_mean,  # type: ignore[attr-defined]
-                                       "batch_rstd": batch_rstd}, {"momentum": momentum, "epsilon": epsilon})  # fmt: skip
+        y, batch_mean, batch_rstd = net.emit(
+            op.forward, {"x": x, "w": w, "b": b}, {"epsilon": epsilon}
+        )
+        net.update(
+            op.update_running,
+            {
+                "mean": mean,
+                "variance": variance,
+                "batch_mean": batch_mean,  # type: ignore[attr-defined]
+                "batch_rstd": batch_rstd,
+            },
+            {"momentum": momentum, "epsilon": epsilon},
+        )
         return activate(net, y, activation)
 
 
 @LAYERS.register("dropout")
 def dropout(
-    net: Network, x: Tensor, *, rate: Fraction = 0.5, mode: Literal["downgrade_in_infer", "upscale_in_train"] = "downgrade_in_infer"
-) -> Tensor:  # fmt: skip
-    """Zeroes a share ``rate`` of the values in training. ``downgrade_in_infer`` multiplies by 1 - rate elsewhere (the original's default),
-    ``upscale_in_train`` divides by it in training."""
+    net: Network,
+    x: Tensor,
+    *,
+    rate: Fraction = 0.5,
+    mode: Literal["downgrade_in_infer", "upscale_in_train"] = "downgrade_in_infer",
+) -> Tensor:
+    """Zeroes a share ``rate`` of the values in training. ``downgrade_in_infer`` multiplies by 1 -
+    rate elsewhere (the original's default), ``upscale_in_train`` divides by it in training."""
     with net.layer("dropout"):
         upscale = mode == "upscale_in_train"
         if net.training:
@@ -201,23 +309,42 @@ def flatten(net: Network, x: Tensor) -> Tensor:
 
 @LAYERS.register("sequence_pool")
 def sequence_pool(
-    net: Network, x: Tensor, *, kind: Literal["sum", "average", "sqrt", "max", "first", "last"] = "sum", pad_value: float = 0.0
-) -> Tensor:  # fmt: skip
+    net: Network,
+    x: Tensor,
+    *,
+    kind: Literal["sum", "average", "sqrt", "max", "first", "last"] = "sum",
+    pad_value: float = 0.0,
+) -> Tensor:
     """One row for each sequence of x [T, ...]: [N, ...]; an empty one gives ``pad_value``."""
     with net.layer("sequence_pool"):
         if x.spec.axis is None:
-            raise fault(net.origin, f"[sequence_pool] {x.name} is {x.spec} and lies on no ragged axis")
+            raise fault(
+                net.origin, f"[sequence_pool] {x.name} is {x.spec} and lies on no ragged axis"
+            )
         result: Tensor = net.apply("sequence_pool", x, mode=MODES.index(kind), pad_value=pad_value)
         return result
 
 
 @LAYERS.register("scan")
 def _scan(*, block: Name, reverse: bool = False) -> None:
-    """Runs a block over each sequence, step by step, carrying its memories; ``reverse`` reads from the end."""
-    raise TypeError("scan is written by paddlecli.models.written; in code call paddlecli.models.recurrence.scan")
+    """Runs a block over each sequence, step by step, carrying its memories; ``reverse`` reads from
+    the end."""
+    raise TypeError(
+        "scan is written by paddlecli.models.written; in code call paddlecli.models.recurrence.scan"
+    )
 
 
 @LAYERS.register("decode")
-def _decode(*, block: Name, start: Natural = 0, end: Natural = 1, max_length: Count = 32, beam: Literal[1] = 1) -> None:
-    """Repeats a block on its own choice (the id with the highest first output) from ``start`` until ``end`` or ``max_length``."""
-    raise TypeError("decode is written by paddlecli.models.written; in code call paddlecli.models.recurrence.decode")
+def _decode(
+    *,
+    block: Name,
+    start: Natural = 0,
+    end: Natural = 1,
+    max_length: Count = 32,
+    beam: Literal[1] = 1,
+) -> None:
+    """Repeats a block on its own choice (the id with the highest first output) from ``start`` until
+    ``end`` or ``max_length``."""
+    raise TypeError(
+        "decode is written by paddlecli.models.written; in code call paddlecli.models.recurrence.decode"
+    )

@@ -10,7 +10,8 @@ from paddlecli.models.network import Network
 
 @MODELS.register("linear")
 def linear(net: Network, *, size: Count = 1) -> None:
-    """One fully connected layer without activation, mean square error. Features [N, ...] -> prediction [N, size]."""
+    """One fully connected layer without activation, mean square error. Features [N, ...] ->
+    prediction [N, size]."""
     with net.naming("prediction"):
         prediction = layers.fc(net, net.feature(), size=size)
     net.output("prediction", prediction)

@@ -1,4 +1,5 @@
-"""Losses: each gives one value a row; the entry's loss is their sum over the total weight of the batch.
+"""Losses: each gives one value a row; the entry's loss is their sum over the total weight of the
+batch.
 
 A loss also says which scores and labels the metrics read when a recipe names none.
 """
@@ -13,13 +14,16 @@ from paddlecli.graph.ir import Tensor
 from paddlecli.models.network import Network
 
 
-def finish(net: Network, values: Tensor, scores: Tensor, label: Tensor, *, name: str = "loss", count: str = "") -> Tensor:
-    """Makes per-row values [N, ...] the entry's loss: a row's value is the mean of its elements. Returns the loss [1]."""
+def finish(
+    net: Network, values: Tensor, scores: Tensor, label: Tensor, *, count: str = ""
+) -> Tensor:
+    """Makes per-row values [N, ...] the entry's loss: a row's value is the mean of its elements.
+    Returns the loss [1]."""
     row = math.prod(d.coefficient for d in values.spec.shape[1:])
     if row > 1:
         values = net.apply("reduce_mean", values, dims=tuple(range(1, values.spec.ndim)))
     net.prediction, net.target = scores, label
-    return net.loss(values, name, count)
+    return net.loss(values, net.loss_name, count)
 
 
 @LOSSES.register("square_error_cost")
@@ -31,26 +35,52 @@ def square_error_cost(net: Network, prediction: Tensor, label: Tensor) -> Tensor
 
 @LOSSES.register("softmax_with_cross_entropy")
 def softmax_with_cross_entropy(
-    net: Network, logits: Tensor, label: Tensor, *, soft_label: bool = False, ignore_index: int = -100
-) -> Tensor:  # fmt: skip
-    """Cross-entropy of softmax(logits [N, classes]) against class ids [N] or [N, 1], or probabilities [N, classes] when ``soft_label``.
+    net: Network,
+    logits: Tensor,
+    label: Tensor,
+    *,
+    soft_label: bool = False,
+    ignore_index: int = -100,
+) -> Tensor:
+    """Cross-entropy of softmax(logits [N, classes]) against class ids [N] or [N, 1], or
+    probabilities [N, classes] when ``soft_label``.
 
-    Rows whose label is ``ignore_index`` count as nothing when it is a class (>= 0), and as zeros otherwise.
+    Rows whose label is ``ignore_index`` count as nothing when it is a class (>= 0), and as zeros
+    otherwise.
     """
     with net.layer("softmax_with_cross_entropy"):
-        values = net.apply("softmax_with_cross_entropy", logits, label, None, soft_label=soft_label, axis=-1,
-                           ignore_index=ignore_index)[0]  # fmt: skip
-        return finish(net, values, logits, label, count=_count(net, label, soft_label, ignore_index))
+        values = net.apply(
+            "softmax_with_cross_entropy",
+            logits,
+            label,
+            None,
+            soft_label=soft_label,
+            axis=-1,
+            ignore_index=ignore_index,
+        )[0]
+        return finish(
+            net, values, logits, label, count=_count(net, label, soft_label, ignore_index)
+        )
 
 
 @LOSSES.register("cross_entropy")
 def cross_entropy(
-    net: Network, probability: Tensor, label: Tensor, *, soft_label: bool = False, ignore_index: int = -100
-) -> Tensor:  # fmt: skip
-    """-log of the label's probability; probabilities [N, classes], labels as in ``softmax_with_cross_entropy``."""
+    net: Network,
+    probability: Tensor,
+    label: Tensor,
+    *,
+    soft_label: bool = False,
+    ignore_index: int = -100,
+) -> Tensor:
+    """-log of the label's probability; probabilities [N, classes], labels as in
+    ``softmax_with_cross_entropy``."""
     with net.layer("cross_entropy"):
-        values = net.apply("cross_entropy", probability, label, soft_label=soft_label, ignore_index=ignore_index)
-        return finish(net, values, probability, label, count=_count(net, label, soft_label, ignore_index))
+        values = net.apply(
+            "cross_entropy", probability, label, soft_label=soft_label, ignore_index=ignore_index
+        )
+        return finish(
+            net, values, probability, label, count=_count(net, label, soft_label, ignore_index)
+        )
 
 
 @LOSSES.register("sigmoid_cross_entropy")
@@ -65,5 +95,8 @@ def _count(net: Network, label: Tensor, soft: bool, ignore: int) -> str:
     if soft or ignore < 0:
         return ""
     if label.role != "input":
-        raise fault(net.origin, f"[cross_entropy] ignore_index {ignore} needs labels that are an input of the network")
+        raise fault(
+            net.origin,
+            f"[cross_entropy] ignore_index {ignore} needs labels that are an input of the network",
+        )
     return f"labels:{label.name}:{ignore}"

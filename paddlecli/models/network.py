@@ -10,8 +10,17 @@ from paddlecli.graph.ir import Graph, Tensor
 from paddlecli.ops.cast import code
 from paddlecli.ops.spec import BATCH, Axis, Spec
 
-DTYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8",
-          "uint8": "u8", "bool": "bool"}  # fmt: skip
+DTYPES = {
+    "float32": "f32",
+    "float64": "f64",
+    "float16": "f16",
+    "int64": "i64",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "uint8": "u8",
+    "bool": "bool",
+}
 """Recipe and numpy names of element types, as the core has them."""
 
 
@@ -56,8 +65,10 @@ class Network(Builder):
     """Writes one entry of a network over the fields of a data set.
 
     Attributes:
-        prediction: scores that metrics read when a recipe names none (set by losses and by networks).
+        prediction: scores that metrics read when a recipe names none (set by losses and by
+            networks).
         target: labels that go with them.
+        loss_name: name under which the loss is reported.
     """
 
     def __init__(self, graph: Graph, name: str, training: bool, data: Fields) -> None:
@@ -65,6 +76,7 @@ class Network(Builder):
         self.data = data
         self.prediction: Tensor | None = None
         self.target: Tensor | None = None
+        self.loss_name = "loss"
         self._fields: dict[str, Tensor] = {}
 
     def feature(self, name: str = "") -> Tensor:
@@ -84,13 +96,20 @@ class Network(Builder):
         found = [f for f in self.data.fields if f.name == name]
         return self._field(found[0]) if found else None
 
+    @property
+    def used(self) -> dict[str, Tensor]:
+        """The fields that this entry reads, by name."""
+        return dict(self._fields)
+
     def _pick(self, role: str, name: str) -> Field:
         fields = [f for f in self.data.fields if f.role == role and name in ("", f.name)]
         if len(fields) == 1:
             return fields[0]
         have = ", ".join(f"{f.name} ({f.role})" for f in self.data.fields)
         wanted = f"the {role} {name!r}" if name else f"exactly one {role}"
-        raise fault(self.origin, f"this network needs {wanted}; the data set {self.data.name!r} has {have}")
+        raise fault(
+            self.origin, f"this network needs {wanted}; the data set {self.data.name!r} has {have}"
+        )
 
     def _field(self, field: Field) -> Tensor:
         if field.name not in self._fields:
@@ -103,18 +122,23 @@ class Network(Builder):
         if pre is None:
             return raw
         with self.scope(field.name):
-            result: Tensor = self.apply("cast", raw, scale=pre.scale, shift=pre.shift, dtype=code(DTYPES[pre.dtype]))
+            result: Tensor = self.apply(
+                "cast", raw, scale=pre.scale, shift=pre.shift, dtype=code(DTYPES[pre.dtype])
+            )
         return result
 
 
 def field_spec(field: Field, fields: Sequence[Field]) -> Spec:
     """Symbolic shape of a field: the batch first, or the rows of its innermost ragged axis.
 
-    An axis is defined by the first field whose rows lie on it, an outer level without one by the first field below it.
+    An axis is defined by the first field whose rows lie on it, an outer level without one by the
+    first field below it.
     """
     axis: Axis | None = None
     for name in field.axes:
-        on = [f.name for f in fields if f.axes and f.axes[-1] == name] or [f.name for f in fields if name in f.axes]
+        on = [f.name for f in fields if f.axes and f.axes[-1] == name] or [
+            f.name for f in fields if name in f.axes
+        ]
         axis = Axis(name, input=on[0], parent=axis)
     lead = BATCH if axis is None else axis.total
     return Spec.of(lead, *field.shape, dtype=DTYPES[field.dtype], axis=axis)

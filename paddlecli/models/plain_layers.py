@@ -1,4 +1,5 @@
-"""Ops of one or two inputs and plain attributes as layers: activations and element-wise arithmetic."""
+"""Ops of one or two inputs and plain attributes as layers: activations and element-wise
+arithmetic."""
 
 from __future__ import annotations
 
@@ -13,17 +14,44 @@ from paddlecli.graph.ir import Tensor
 from paddlecli.models.network import Network
 
 UNARY = (
-    "abs", "clip", "elu", "exp", "gelu", "hard_shrink", "hard_sigmoid", "hard_swish", "leaky_relu", "log", "log_softmax",
-    "logsigmoid", "mish", "relu", "scale", "selu", "sigmoid", "soft_relu", "softmax", "softplus", "softshrink", "softsign", "sqrt",
-    "square", "stanh", "swish", "tanh", "tanh_shrink", "thresholded_relu",
-)  # fmt: skip
+    "abs",
+    "clip",
+    "elu",
+    "exp",
+    "gelu",
+    "hard_shrink",
+    "hard_sigmoid",
+    "hard_swish",
+    "leaky_relu",
+    "log",
+    "log_softmax",
+    "logsigmoid",
+    "mish",
+    "relu",
+    "scale",
+    "selu",
+    "sigmoid",
+    "soft_relu",
+    "softmax",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "sqrt",
+    "square",
+    "stanh",
+    "swish",
+    "tanh",
+    "tanh_shrink",
+    "thresholded_relu",
+)
 BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "pow")
 _TYPES: dict[str, Any] = {"int": int, "float": float, "bool": bool, "list": tuple[int, ...]}
 
 
 @LAYERS.provider
 def plain_layers() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """One layer for each op named above; its attributes, with the op's defaults, are the layer's arguments."""
+    """One layer for each op named above; its attributes, with the op's defaults, are the layer's
+    arguments."""
     for name in (*UNARY, *BINARY):
         if name in ops.names():
             yield name, _layer(name, 1 if name in UNARY else 2)
@@ -34,7 +62,9 @@ def _layer(name: str, count: int) -> Callable[..., Any]:
 
     def layer(net: Network, *xs: Tensor, **attrs: Any) -> Tensor:
         if len(xs) != count:
-            raise fault(net.origin, f"[{name}] takes {count} tensor{'s' * (count > 1)}, got {len(xs)}")
+            raise fault(
+                net.origin, f"[{name}] takes {count} tensor{'s' * (count > 1)}, got {len(xs)}"
+            )
         with net.layer(name):
             return net.apply(name, *xs, **attrs)  # type: ignore[no-any-return]
 

@@ -1,4 +1,5 @@
-"""Loops in networks: ``scan`` repeats a step over the rows of sequences, ``decode`` over its own output."""
+"""Loops in networks: ``scan`` repeats a step over the rows of sequences, ``decode`` over its own
+output."""
 
 from __future__ import annotations
 
@@ -14,14 +15,18 @@ from paddlecli.ops.spec import BATCH, Axis, Dim, Spec
 
 @dataclass(frozen=True)
 class Memory:
-    """What a step remembers: shape of one row, element type, first value (a number, or a tensor with one row a sequence)."""
+    """What a step remembers: shape of one row, element type, first value (a number, or a tensor
+    with one row a sequence)."""
 
     shape: tuple[int, ...]
     dtype: str = "f32"
     start: Tensor | float = 0.0
 
 
-Step = Callable[[Sequence[Tensor], Mapping[str, Tensor], Mapping[str, Tensor]], tuple[Mapping[str, Tensor], Mapping[str, Tensor]]]
+Step = Callable[
+    [Sequence[Tensor], Mapping[str, Tensor], Mapping[str, Tensor]],
+    tuple[Mapping[str, Tensor], Mapping[str, Tensor]],
+]
 """(inputs, memories, statics) -> (outputs by name, next values of the memories by name)."""
 
 
@@ -29,7 +34,8 @@ def scan(
     net: Network, xs: Sequence[Tensor], step: Step, memories: Mapping[str, Memory],
     statics: Mapping[str, Tensor] | None = None, *, reverse: bool = False,
 ) -> dict[str, Tensor]:  # fmt: skip
-    """Runs ``step`` over every sequence of an axis, longest sequences first, on the rows that are still running.
+    """Runs ``step`` over every sequence of an axis, longest sequences first, on the rows that are
+    still running.
 
     Args:
         xs: ragged tensors [T, ...] on one axis; a step gets its rows [n, ...].
@@ -40,7 +46,8 @@ def scan(
         The step's outputs by name, each [T, ...] on the same axis.
 
     Raises:
-        ConfigError: the inputs are not on one ragged axis, or a memory's next value has another shape.
+        ConfigError: the inputs are not on one ragged axis, or a memory's next value has another
+            shape.
     """
     net.outermost()
     axis = _axis(net, xs)
@@ -65,13 +72,18 @@ def _axis(net: Network, xs: Sequence[Tensor]) -> Axis:
     axis = next(iter(axes)) if len(axes) == 1 else None
     if axis is None:
         shown = ", ".join(f"{x.name}: {x.spec.axis.name if x.spec.axis else 'no axis'}" for x in xs)
-        raise fault(net.origin, f"[scan] all inputs must lie on one ragged axis; {shown or 'there are none'}")
+        raise fault(
+            net.origin,
+            f"[scan] all inputs must lie on one ragged axis; {shown or 'there are none'}",
+        )
     return axis
 
 
 def _gather(net: Network, x: Tensor, index: Tensor, rows: Dim) -> Tensor:
     spec = Spec((rows, *x.spec.shape[1:]), x.spec.dtype)
-    result: Tensor = net.emit(ops.get("gather_rows").forward, {"x": x, "index": index}, out={"y": spec})
+    result: Tensor = net.emit(
+        ops.get("gather_rows").forward, {"x": x, "index": index}, out={"y": spec}
+    )
     return result
 
 
@@ -84,7 +96,9 @@ def _carried(net: Network, axis: Axis, name: str, memory: Memory) -> Tensor:
     rows = Spec.of(axis.sequences, *memory.shape, dtype=memory.dtype)
     if isinstance(memory.start, Tensor):
         if memory.start.spec.shape != rows.shape:
-            raise fault(net.origin, f"[scan] memory {name!r} is {rows}, its start {memory.start.spec}")
+            raise fault(
+                net.origin, f"[scan] memory {name!r} is {rows}, its start {memory.start.spec}"
+            )
         init = _gather(net, memory.start, net.axis_data(axis, "order"), axis.sequences)
     else:
         init = net.emit(ops.get("fill").forward, {}, {"value": memory.start}, out={"y": rows})
@@ -100,28 +114,48 @@ def _prefix(net: Network, static: Tensor, axis: Axis) -> Tensor:
 
 def _close(net: Network, name: str, view: Tensor, following: Tensor | None) -> None:
     if following is None or following.role != "step":
-        raise fault(net.origin, f"[scan] the step gives no next value of memory {name!r} that it computes")
+        raise fault(
+            net.origin, f"[scan] the step gives no next value of memory {name!r} that it computes"
+        )
     if following.spec.shape != view.spec.shape:
-        raise fault(net.origin, f"[scan] memory {name!r} is {view.spec}, its next value {following.spec}")
+        raise fault(
+            net.origin, f"[scan] memory {name!r} is {view.spec}, its next value {following.spec}"
+        )
     view.base = following.base
 
 
 def _scatter(net: Network, name: str, value: Tensor, order: Tensor, axis: Axis) -> Tensor:
     if value.role != "step" or value.base is None:
         raise fault(net.origin, f"[scan] output {name!r} is not computed by the step")
-    spec, work = Spec((axis.total, *value.spec.shape[1:]), value.spec.dtype, axis), Spec((axis.total,), "u8")
-    result: Tensor = net.emit(ops.get("scatter_rows").forward, {"x": value.base, "index": order}, out={"y": spec, "work": work})
+    spec, work = (
+        Spec((axis.total, *value.spec.shape[1:]), value.spec.dtype, axis),
+        Spec((axis.total,), "u8"),
+    )
+    result: Tensor = net.emit(
+        ops.get("scatter_rows").forward,
+        {"x": value.base, "index": order},
+        out={"y": spec, "work": work},
+    )
     return result
 
 
 def decode(
-    net: Network, step: Step, memories: Mapping[str, Memory], statics: Mapping[str, Tensor] | None = None, *,
-    scores: str, start: int, end: int, max_length: int,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Greedy decoding: repeats ``step`` on its own choice until every row has chosen ``end``, at most ``max_length`` times.
+    net: Network,
+    step: Step,
+    memories: Mapping[str, Memory],
+    statics: Mapping[str, Tensor] | None = None,
+    *,
+    scores: str,
+    start: int,
+    end: int,
+    max_length: int,
+) -> tuple[Tensor, Tensor]:
+    """Greedy decoding: repeats ``step`` on its own choice until every row has chosen ``end``, at
+    most ``max_length`` times.
 
     Args:
-        step: gets the last ids [N] i64 as its only input; its output ``scores`` [N, V] is maximised.
+        step: gets the last ids [N] i64 as its only input; its output ``scores`` [N, V] is
+            maximised.
 
     Returns:
         ids [N, max_length] i64 (``end`` behind the end), lengths [N] i64 without the end mark.
@@ -131,12 +165,16 @@ def decode(
     rows = BATCH
     ids = _kept(net, "ids", Spec.of(rows, dtype="i64"), float(start))
     finished = _kept(net, "finished", Spec.of(rows, dtype="i32"), 0.0)
-    carried = {k: _start(net, k, Spec.of(rows, *m.shape, dtype=m.dtype), m) for k, m in memories.items()}
+    carried = {
+        k: _start(net, k, Spec.of(rows, *m.shape, dtype=m.dtype), m) for k, m in memories.items()
+    }
     log = _kept(net, "log", Spec.of(rows * max_length, dtype="i64"), float(end))
     with net.body() as body:
         outputs, following = step([ids], carried, dict(statics or {}))
         chosen, ended, done = net.emit(
-            ops.get("greedy_step").forward, {"scores": outputs[scores], "finished": finished}, {"end": end}
+            ops.get("greedy_step").forward,
+            {"scores": outputs[scores], "finished": finished},
+            {"end": end},
         )
         _copy(net, chosen, ids)
         _copy(net, ended, finished)
@@ -144,7 +182,9 @@ def decode(
         for name, kept in carried.items():
             _copy(net, following[name], kept)
     net.items.append(Loop("decode", _nodes(body), limit=max_length, flag=done, origin=net.origin))
-    found = net.emit(ops.get("decode_trace").forward, {"log": log}, {"end": end, "limit": max_length})
+    found = net.emit(
+        ops.get("decode_trace").forward, {"log": log}, {"end": end, "limit": max_length}
+    )
     return found[0], found[1]
 
 
@@ -159,7 +199,9 @@ def _start(net: Network, name: str, spec: Spec, memory: Memory) -> Tensor:
     if not isinstance(memory.start, Tensor):
         return _kept(net, name, spec, memory.start)
     if memory.start.spec.shape != spec.shape:
-        raise fault(net.origin, f"[decode] memory {name!r} is {spec}, its start {memory.start.spec}")
+        raise fault(
+            net.origin, f"[decode] memory {name!r} is {spec}, its start {memory.start.spec}"
+        )
     kept = Tensor(net.fresh(f"{net.path}.{name}"), spec)
     _copy(net, memory.start, kept)
     return kept

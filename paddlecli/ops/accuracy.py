@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Accuracy(MetricOp):
     """scores [..., classes], label i64 [...] or [..., 1]; state [correct, total].
 
-    Of equal scores the first counts as the larger one. Rows whose label is ``ignore_index`` do not count.
+    Of equal scores the first counts as the larger one. Rows whose label is ``ignore_index`` do not
+    count.
     """
 
     name = "accuracy"
@@ -33,9 +34,15 @@ class Accuracy(MetricOp):
     def finish(self, state: Sequence[int], attrs: Mapping[str, Attr]) -> dict[str, float]:
         return {"accuracy": ratio(int(state[0]), int(state[1]))}
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         scores: Spec = args["scores"]
-        check(isinstance(attrs["k"], int) and attrs["k"] >= 1, self.name, f"k is {attrs['k']}, must be at least 1")
+        check(
+            isinstance(attrs["k"], int) and attrs["k"] >= 1,
+            self.name,
+            f"k is {attrs['k']}, must be at least 1",
+        )
         check(scores.ndim >= 2, self.name, f"scores are {scores}; [N, classes] is needed")
         check_labels(self.name, scores, args["label"], classes=True)
         return super().shape(args, attrs)
@@ -53,6 +60,7 @@ class Accuracy(MetricOp):
     def samples(self) -> Sequence[Sample]:
         # Scores of a coarse grid tie often.
         state, ties = Arg((2,), "i64", low=0, high=9), (-1.0, 0.0, 0.5, 1.0)
+
         def label(*shape: int | str) -> Arg:
             return Arg(shape, "i64", choices=(0, 1, 2, 3, -100))
 
@@ -61,8 +69,15 @@ class Accuracy(MetricOp):
         return [
             Sample({"scores": scores, "label": label("N", 1), "state": state}, plain),
             Sample({"scores": scores, "label": label("N"), "state": state}, {**plain, "k": 2}),
-            Sample({"scores": Arg(("N", 3, 37)), "label": label("N", 3), "state": state}, {**plain, "k": 5}),
-            Sample({"scores": Arg(("t", 4)), "label": label("t", 1), "state": state}, plain, axes=("t",)),
+            Sample(
+                {"scores": Arg(("N", 3, 37)), "label": label("N", 3), "state": state},
+                {**plain, "k": 5},
+            ),
+            Sample(
+                {"scores": Arg(("t", 4)), "label": label("t", 1), "state": state},
+                plain,
+                axes=("t",),
+            ),
         ]
 
 

@@ -33,15 +33,20 @@ class Auc(MetricOp):
         return (2, BUCKETS + 1)
 
     def finish(self, state: Sequence[int], attrs: Mapping[str, Attr]) -> dict[str, float]:
-        """Twice the area in whole numbers, from the highest bucket down; NaN where one label is missing."""
+        """Twice the area in whole numbers, from the highest bucket down; NaN where one label is
+        missing."""
         counts = [int(s) for s in state]
         ones = zeros = area = 0
-        for one, zero in zip(reversed(counts[: BUCKETS + 1]), reversed(counts[BUCKETS + 1 :]), strict=True):
+        for one, zero in zip(
+            reversed(counts[: BUCKETS + 1]), reversed(counts[BUCKETS + 1 :]), strict=True
+        ):
             area += zero * (2 * ones + one)
             ones, zeros = ones + one, zeros + zero
         return {"auc": ratio(area, 2 * ones * zeros)}
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         check_labels(self.name, args["scores"], args["label"], classes=False)
         return super().shape(args, attrs)
 
@@ -53,10 +58,19 @@ class Auc(MetricOp):
         return np.stack([np.bincount(bucket[of], minlength=BUCKETS + 1) for of in (one, ~one)])
 
     def samples(self) -> Sequence[Sample]:
-        state, label = Arg((2, BUCKETS + 1), "i64", low=0, high=3), Arg(("N", 1), "i64", low=0, high=1)
+        state, label = (
+            Arg((2, BUCKETS + 1), "i64", low=0, high=3),
+            Arg(("N", 1), "i64", low=0, high=1),
+        )
         return [
             Sample({"scores": Arg(("N", 1), low=0, high=1), "label": label, "state": state}),
-            Sample({"scores": Arg(("N", 2), choices=(0.0, 0.25, 0.5, 1.0)), "label": label, "state": state}),
+            Sample(
+                {
+                    "scores": Arg(("N", 2), choices=(0.0, 0.25, 0.5, 1.0)),
+                    "label": label,
+                    "state": state,
+                }
+            ),
         ]
 
 

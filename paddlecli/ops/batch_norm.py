@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from paddlecli.ops._attrs import number
 from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Sample, check
 from paddlecli.ops.spec import Spec
 
 
 class BatchNorm(Op):
-    """``y = act((x - mean)*rstd*w + b)`` per channel (axis 1) of x [N, C, ...]; w, b, mean, rstd [C].
+    """``y = act((x - mean)*rstd*w + b)`` per channel (axis 1) of x [N, C, ...]; w, b, mean, rstd
+    [C].
 
-    ``forward`` takes mean and biased variance of the batch, ``inference`` given ones. ``update_running`` moves the running
-    statistics: ``running = momentum*running + (1 - momentum)*batch``; it is a kernel of its own so that a guard can stop it.
+    ``forward`` takes mean and biased variance of the batch, ``inference`` given ones.
+    ``update_running`` moves the running
+    statistics: ``running = momentum*running + (1 - momentum)*batch``; it is a kernel of its own so
+        that a guard can stop it.
     ``activation``: 0 none, 1 relu.
     """
 
@@ -44,12 +48,26 @@ class BatchNorm(Op):
     )
     defaults: ClassVar[Mapping[str, Attr]] = {"epsilon": 1e-5, "activation": 0, "momentum": 0.9}
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         x, w, b = args["x"], args["w"], args["b"]
-        check(x.ndim >= 2 and all(d.known for d in x.shape[1:]), self.name, f"x is {x}; [N, channels, ...] is needed")
+        check(
+            x.ndim >= 2 and all(d.known for d in x.shape[1:]),
+            self.name,
+            f"x is {x}; [N, channels, ...] is needed",
+        )
         channels = x.shape[1:2]
-        check(w.shape == channels and b.shape == channels, self.name, f"w is {w}, b is {b}, x has {channels[0]} channels")
-        check(attrs["activation"] in (0, 1), self.name, f"activation {attrs['activation']} is not 0 (none) or 1 (relu)")
+        check(
+            w.shape == channels and b.shape == channels,
+            self.name,
+            f"w is {w}, b is {b}, x has {channels[0]} channels",
+        )
+        check(
+            attrs["activation"] in (0, 1),
+            self.name,
+            f"activation {attrs['activation']} is not 0 (none) or 1 (relu)",
+        )
         return {"y": x, "mean": Spec(channels), "rstd": Spec(channels)}
 
     def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,14 +90,22 @@ class BatchNorm(Op):
         """Normalisation, then relu."""
         if not node.attrs["activation"]:
             return None
-        y, mean, rstd = g.apply(self.name, node.args["x"], node.args["w"], node.args["b"],
-                                epsilon=node.attrs["epsilon"], activation=0)  # fmt: skip
+        y, mean, rstd = g.apply(
+            self.name,
+            node.args["x"],
+            node.args["w"],
+            node.args["b"],
+            epsilon=node.attrs["epsilon"],
+            activation=0,
+        )
         return {"y": g.apply("relu", y), "mean": mean, "rstd": rstd}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         import numpy as np
 
-        x, w, b, epsilon = args["x"], args["w"], args["b"], float(attrs["epsilon"])  # type: ignore[arg-type]
+        x, w, b, epsilon = args["x"], args["w"], args["b"], number(attrs, "epsilon")
         axes = (0, *range(2, x.ndim))
         empty = x.size == 0
         mean = np.zeros(x.shape[1]) if empty else x.mean(axis=axes)
@@ -90,18 +116,36 @@ class BatchNorm(Op):
         return {"y": np.maximum(y, 0) if attrs["activation"] else y, "mean": mean, "rstd": rstd}
 
     def samples(self) -> Sequence[Sample]:
-        """Columns and planes, below and above sixteen; the relu is kept from its kink by a large shift."""
+        """Columns and planes, below and above sixteen; the relu is kept from its kink by a large
+        shift."""
 
         def case(*shape: int, activation: int = 0, epsilon: float = 1e-5) -> Sample:
-            c, shift = shape[0], Arg((shape[0],), choices=(-9.0, 9.0)) if activation else Arg((shape[0],))
-            args = {"x": Arg(("N", *shape), low=-2, high=3), "w": Arg((c,), low=0.5, high=1.5), "b": shift}
+            c, shift = (
+                shape[0],
+                Arg((shape[0],), choices=(-9.0, 9.0)) if activation else Arg((shape[0],)),
+            )
+            args = {
+                "x": Arg(("N", *shape), low=-2, high=3),
+                "w": Arg((c,), low=0.5, high=1.5),
+                "b": shift,
+            }
             # A batch of one row has a variance of 0, where float32 and central differences part.
-            return Sample(args, {"epsilon": epsilon, "activation": activation}, tolerance=1e-5, grad_tolerance=1e-3)
+            return Sample(
+                args,
+                {"epsilon": epsilon, "activation": activation},
+                tolerance=1e-5,
+                grad_tolerance=1e-3,
+            )
 
         return [
-            case(4, 2, 3), case(3, epsilon=1e-2), case(19, epsilon=1e-2), case(2, 5, 7), case(3, 4, 4, activation=1),
-            case(5, epsilon=1e-2, activation=1), case(2, 1, 1, epsilon=1e-2),
-        ]  # fmt: skip
+            case(4, 2, 3),
+            case(3, epsilon=1e-2),
+            case(19, epsilon=1e-2),
+            case(2, 5, 7),
+            case(3, 4, 4, activation=1),
+            case(5, epsilon=1e-2, activation=1),
+            case(2, 1, 1, epsilon=1e-2),
+        ]
 
 
 OP = BatchNorm()

@@ -1,4 +1,5 @@
-"""bpr_loss: Bayesian personalised ranking of one class against all others (Rendle et al., 2009). BOOK B6."""
+"""bpr_loss: Bayesian personalised ranking of one class against all others (Rendle et al., 2009).
+BOOK B6."""
 
 from __future__ import annotations
 
@@ -12,23 +13,35 @@ from paddlecli.ops.spec import Spec
 
 
 class BprLoss(Op):
-    """``loss = mean over j != label of log(1 + exp(x[j] - x[label]))``: x [..., classes], label i64 [...] or [..., 1]."""
+    """``loss = mean over j != label of log(1 + exp(x[j] - x[label]))``: x [..., classes], label i64
+    [...] or [..., 1]."""
 
     name = "bpr_loss"
     forward = Kernel("bpr_loss.forward(x: f32, label: i64) -> (loss: f32)", rowwise=True)
-    backward_x = Kernel("bpr_loss.backward_x(x: f32, label: i64, dloss: f32) -> (dx: f32)", rowwise=True)
+    backward_x = Kernel(
+        "bpr_loss.backward_x(x: f32, label: i64, dloss: f32) -> (dx: f32)", rowwise=True
+    )
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         x: Spec = args["x"]
-        check(x.ndim >= 2 and x.shape[-1].known and x.shape[-1].coefficient >= 2, self.name,
-              f"x is {x}; at least two classes are needed")  # fmt: skip
+        check(
+            x.ndim >= 2 and x.shape[-1].known and x.shape[-1].coefficient >= 2,
+            self.name,
+            f"x is {x}; at least two classes are needed",
+        )
         return {"loss": x.with_shape(*places_of(self.name, x, args["label"], -1, False))}
 
     def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
         args = {**node.args, "dloss": dy["loss"]}
-        return {"x": g.emit(self.backward_x, args, out={"dx": node.args["x"]})} if g.needs("x") else {}
+        return (
+            {"x": g.emit(self.backward_x, args, out={"dx": node.args["x"]})} if g.needs("x") else {}
+        )
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         import numpy as np
 
         x, label = values_of(args["x"]), values_of(args["label"])
@@ -39,8 +52,12 @@ class BprLoss(Op):
 
     def samples(self) -> Sequence[Sample]:
         return [
-            Sample({"x": Arg(("N", 3), low=-3, high=3), "label": Arg(("N", 1), "i64", low=0, high=2)}),
-            Sample({"x": Arg(("N", 21), low=-3, high=3), "label": Arg(("N",), "i64", low=0, high=20)}),
+            Sample(
+                {"x": Arg(("N", 3), low=-3, high=3), "label": Arg(("N", 1), "i64", low=0, high=2)}
+            ),
+            Sample(
+                {"x": Arg(("N", 21), low=-3, high=3), "label": Arg(("N",), "i64", low=0, high=20)}
+            ),
             Sample({"x": Arg(("t", 5)), "label": Arg(("t", 1), "i64", low=0, high=4)}, axes=("t",)),
         ]
 

@@ -11,16 +11,21 @@ from paddlecli.ops.spec import Spec
 
 
 class CheckFinite(Op):
-    """``ok [1]`` is 1 when every element of x (any shape) is finite, ``bad [1]`` is 1 when one is not."""
+    """``ok [1]`` is 1 when every element of x (any shape) is finite, ``bad [1]`` is 1 when one is
+    not."""
 
     name = "check_finite"
     differentiable = False
     forward = Kernel("check_finite.forward(x: f32) -> (ok: i32, bad: i32)")
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         return {"ok": Spec.of(1, dtype="i32"), "bad": Spec.of(1, dtype="i32")}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         import numpy as np
 
         ok = int(np.isfinite(values_of(args["x"])).all())

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from paddlecli.ops._attrs import integer
 from paddlecli.ops._metric import NAN, MetricOp, check_labels, ratio
 from paddlecli.ops.base import Arg, Attr, Kernel, Sample, check
-from paddlecli.ops.spec import Spec
+from paddlecli.ops.spec import Dim, Spec
 
 if TYPE_CHECKING:
     import numpy as np
 
 
 class ConfusionMatrix(MetricOp):
-    """scores [..., classes], label i64 [...] or [..., 1]; state [classes, classes], row the label, column the prediction.
+    """scores [..., classes], label i64 [...] or [..., 1]; state [classes, classes], row the label,
+    column the prediction.
 
     The prediction is the first largest score. Rows whose label is ``ignore_index`` do not count.
     """
@@ -38,7 +40,8 @@ class ConfusionMatrix(MetricOp):
         return [[int(c) for c in state[i * n : (i + 1) * n]] for i in range(n)]
 
     def finish(self, state: Sequence[int], attrs: Mapping[str, Attr]) -> dict[str, float]:
-        """Accuracy, and precision, recall and F1 averaged over the classes that occur (as label or prediction)."""
+        """Accuracy, and precision, recall and F1 averaged over the classes that occur (as label or
+        prediction)."""
         rows = self.matrix(state, attrs)
         columns = [sum(c) for c in zip(*rows, strict=True)]
         right = [rows[i][i] for i in range(len(rows))]
@@ -52,17 +55,22 @@ class ConfusionMatrix(MetricOp):
         keys = ("macro_precision", "macro_recall", "macro_f1")
         return {"accuracy": ratio(sum(right), sum(columns)), **dict(zip(keys, means, strict=True))}
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         scores: Spec = args["scores"]
-        check(scores.ndim >= 2 and scores.shape[-1] == Spec.of(attrs["classes"]).shape[0], self.name,  # type: ignore[arg-type]
-              f"scores are {scores}; [N, {attrs['classes']}] is needed")  # fmt: skip
+        check(
+            scores.ndim >= 2 and scores.shape[-1] == Dim(integer(attrs, "classes")),
+            self.name,
+            f"scores are {scores}; [N, {attrs['classes']}] is needed",
+        )
         check_labels(self.name, scores, args["label"], classes=True)
         return super().shape(args, attrs)
 
     def count(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> np.ndarray:
         import numpy as np
 
-        classes, label = int(attrs["classes"]), args["label"].reshape(-1).astype(np.int64)  # type: ignore[arg-type]
+        classes, label = integer(attrs, "classes"), args["label"].reshape(-1).astype(np.int64)
         best = args["scores"].reshape(-1, classes).argmax(axis=1)
         kept = label != attrs["ignore_index"]
         return np.bincount(label[kept] * classes + best[kept], minlength=classes * classes)
@@ -70,7 +78,12 @@ class ConfusionMatrix(MetricOp):
     def samples(self) -> Sequence[Sample]:
         state, scores = Arg((3, 3), "i64", low=0, high=9), Arg(("N", 3), choices=(-1.0, 0.0, 1.0))
         label = Arg(("N", 1), "i64", choices=(0, 1, 2, -100))
-        return [Sample({"scores": scores, "label": label, "state": state}, {"classes": 3, "ignore_index": -100})]
+        return [
+            Sample(
+                {"scores": scores, "label": label, "state": state},
+                {"classes": 3, "ignore_index": -100},
+            )
+        ]
 
 
 OP = ConfusionMatrix()

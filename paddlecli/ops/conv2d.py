@@ -1,10 +1,12 @@
-"""conv2d: two-dimensional convolution of NCHW images, with bias and activation in the same pass. BOOK B8."""
+"""conv2d: two-dimensional convolution of NCHW images, with bias and activation in the same pass.
+BOOK B8."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from paddlecli.ops._attrs import integer
 from paddlecli.ops._window import four, image, output_size, two, windows_of
 from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Sample, check
 from paddlecli.ops.fc import ACTIVATIONS
@@ -14,36 +16,64 @@ _ATTRS = "stride: list, padding: list, dilation: list, groups: int"
 
 
 class Conv2d(Op):
-    """``y = act(conv(x, w) + b)``: x [N, C, H, W], w [out, C/groups, kh, kw], b [out], y [N, out, H', W'].
+    """``y = act(conv(x, w) + b)``: x [N, C, H, W], w [out, C/groups, kh, kw], b [out], y [N, out,
+    H', W'].
 
     ``padding``: two numbers (height, width) or four (top, bottom, left, right). H' is
-    ``(H + pads - dilation*(kh - 1) - 1) // stride + 1``. ``activation`` is an index into :data:`fc.ACTIVATIONS`.
+    ``(H + pads - dilation*(kh - 1) - 1) // stride + 1``. ``activation`` is an index into
+    :data:`fc.ACTIVATIONS`.
     """
 
     name = "conv2d"
-    forward = Kernel(f"conv2d.forward(x: f32, w: f32, b?: f32; {_ATTRS}, activation: int) -> (y: f32)", rowwise=True)
+    forward = Kernel(
+        f"conv2d.forward(x: f32, w: f32, b?: f32; {_ATTRS}, activation: int) -> (y: f32)",
+        rowwise=True,
+    )
     backward_x = Kernel(f"conv2d.backward_x(dy: f32, w: f32; {_ATTRS}) -> (dx: f32)", rowwise=True)
     backward_w = Kernel(f"conv2d.backward_w(x: f32, dy: f32; {_ATTRS}) -> (dw: f32)", rowwise=True)
     backward_b = Kernel("conv2d.backward_b(dy: f32) -> (db: f32)", rowwise=True)
     defaults: ClassVar[Mapping[str, Attr]] = {
-        "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "activation": 0,
-    }  # fmt: skip
+        "stride": (1, 1),
+        "padding": (0, 0),
+        "dilation": (1, 1),
+        "groups": 1,
+        "activation": 0,
+    }
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         x, w, b, groups = args["x"], args["w"], args.get("b"), attrs["groups"]
         channels, height, width = image(self.name, x)
-        check(w.ndim == 4 and all(d.known and d.coefficient > 0 for d in w.shape), self.name,
-              f"w is {w}; [out, channels/groups, kh, kw] is needed")  # fmt: skip
+        check(
+            w.ndim == 4 and all(d.known and d.coefficient > 0 for d in w.shape),
+            self.name,
+            f"w is {w}; [out, channels/groups, kh, kw] is needed",
+        )
         out, share, kh, kw = (d.coefficient for d in w.shape)
-        check(isinstance(groups, int) and groups >= 1 and share * groups == channels and out % groups == 0, self.name,
-              f"w is {w}, x {x} has {channels} channels, groups are {groups}")  # fmt: skip
+        check(
+            isinstance(groups, int)
+            and groups >= 1
+            and share * groups == channels
+            and out % groups == 0,
+            self.name,
+            f"w is {w}, x {x} has {channels} channels, groups are {groups}",
+        )
         check(b is None or b.shape == w.shape[:1], self.name, f"b is {b}, w has {out} filters")
-        check(attrs["activation"] in range(len(ACTIVATIONS)), self.name, f"activation {attrs['activation']} is unknown")
+        check(
+            attrs["activation"] in range(len(ACTIVATIONS)),
+            self.name,
+            f"activation {attrs['activation']} is unknown",
+        )
         stride, dilation = two(attrs, "stride", self.name), two(attrs, "dilation", self.name)
         top, bottom, left, right = four(attrs, self.name)
         oh = output_size(height, kh, stride[0], top, bottom, dilation[0])
         ow = output_size(width, kw, stride[1], left, right, dilation[1])
-        check(oh > 0 and ow > 0, self.name, f"a {kh}x{kw} filter does not fit into {height}x{width} with these paddings")
+        check(
+            oh > 0 and ow > 0,
+            self.name,
+            f"a {kh}x{kw} filter does not fit into {height}x{width} with these paddings",
+        )
         return {"y": x.with_shape(x.shape[0], out, oh, ow)}
 
     def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,8 +81,8 @@ class Conv2d(Op):
 
         x, w, dz = node.args["x"], node.args["w"], dy["y"]
         if node.attrs["activation"]:
-            backward: Kernel = getattr(ops.get(ACTIVATIONS[int(node.attrs["activation"])]), "backward")  # type: ignore[arg-type] # noqa: B009
-            dz = g.emit(backward, {"y": node.results["y"], "dy": dz}, out={"dx": dz})
+            act: Any = ops.get(ACTIVATIONS[integer(node.attrs, "activation")])
+            dz = g.emit(act.backward, {"y": node.results["y"], "dy": dz}, out={"dx": dz})
         attrs = {name: node.attrs[name] for name, _ in self.backward_x.attrs}
         found = {}
         if g.needs("x"):
@@ -71,17 +101,21 @@ class Conv2d(Op):
         y = g.apply(self.name, node.args["x"], node.args["w"], None, **plain)
         if node.args["b"] is not None:
             y = g.apply("bias", y, node.args["b"], axis=1)
-        activation = ACTIVATIONS[int(node.attrs["activation"])]  # type: ignore[arg-type]
+        activation = ACTIVATIONS[integer(node.attrs, "activation")]
         return {"y": y if activation == "none" else g.apply(activation, y)}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         import numpy as np
 
-        x, w, b, groups = args["x"], args["w"], args.get("b"), int(attrs["groups"])  # type: ignore[arg-type]
+        x, w, b, groups = args["x"], args["w"], args.get("b"), integer(attrs, "groups")
         (top, bottom, left, right), size = four(attrs, self.name), (w.shape[2], w.shape[3])
         stride, dilation = two(attrs, "stride", self.name), two(attrs, "dilation", self.name)
-        out = (output_size(x.shape[2], size[0], stride[0], top, bottom, dilation[0]),
-               output_size(x.shape[3], size[1], stride[1], left, right, dilation[1]))  # fmt: skip
+        out = (
+            output_size(x.shape[2], size[0], stride[0], top, bottom, dilation[0]),
+            output_size(x.shape[3], size[1], stride[1], left, right, dilation[1]),
+        )
         padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
         seen = windows_of(padded, size, stride, dilation, out)
         n, c = x.shape[:2]
@@ -90,12 +124,18 @@ class Conv2d(Op):
         z = np.einsum("ngchwij,gocij->ngohw", seen, filters).reshape(n, w.shape[0], *out)
         z = z if b is None else z + b[:, None, None]
         act = (lambda v: v, lambda v: np.maximum(v, 0), np.tanh, lambda v: 1 / (1 + np.exp(-v)))
-        return {"y": act[int(attrs["activation"])](z)}  # type: ignore[arg-type]
+        return {"y": act[integer(attrs, "activation")](z)}
 
     def samples(self) -> Sequence[Sample]:
         """Odd sizes, groups, dilation, four paddings, every activation, one-pixel images."""
 
-        def case(x: tuple[int, int, int], w: tuple[int, int, int, int], bias: bool = False, low: float = -1, **attrs: Attr) -> Sample:
+        def case(
+            x: tuple[int, int, int],
+            w: tuple[int, int, int, int],
+            bias: bool = False,
+            low: float = -1,
+            **attrs: Attr,
+        ) -> Sample:
             args = {"x": Arg(("N", *x), low=low), "w": Arg(w, low=low)}
             return Sample(args | ({"b": Arg((w[0],))} if bias else {}), {**self.defaults, **attrs})
 
@@ -109,7 +149,7 @@ class Conv2d(Op):
             case((3, 5, 4), (6, 1, 3, 3), groups=3, padding=(1, 1), activation=2),
             case((1, 9, 20), (5, 1, 5, 5), bias=True, activation=3),
             case((2, 6, 19), (17, 2, 2, 2), bias=True, low=0.1, activation=1),
-        ]  # fmt: skip
+        ]
 
     def flops(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> int:
         """2*kernel cells for each output value of a sample."""

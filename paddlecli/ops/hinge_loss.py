@@ -13,12 +13,18 @@ class HingeLoss(ElementLoss):
     """``max(0, 1 - (2*label - 1)*x)``; any equal shape."""
 
     name = "hinge_loss"
-    forward = Kernel("hinge_loss.forward(x: f32, label: f32) -> (loss: f32)", inplace={"loss": "x"}, rowwise=True)
+    forward = Kernel(
+        "hinge_loss.forward(x: f32, label: f32) -> (loss: f32)", inplace={"loss": "x"}, rowwise=True
+    )
     backward_x = Kernel(
-        "hinge_loss.backward_x(x: f32, label: f32, dloss: f32) -> (dx: f32)", inplace={"dx": "dloss"}, rowwise=True
+        "hinge_loss.backward_x(x: f32, label: f32, dloss: f32) -> (dx: f32)",
+        inplace={"dx": "dloss"},
+        rowwise=True,
     )
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         import numpy as np
 
         return {"loss": np.maximum(0, 1 - (2 * args["label"] - 1) * args["x"])}

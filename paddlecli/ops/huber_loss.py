@@ -1,21 +1,26 @@
-"""huber_loss: quadratic near 0, linear beyond ``delta``; 2.x calls it ``smooth_l1_loss``. BOOK B6."""
+"""huber_loss: quadratic near 0, linear beyond ``delta``; 2.x calls it ``smooth_l1_loss``. BOOK
+B6."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paddlecli.ops._attrs import number
 from paddlecli.ops._loss import ElementLoss
 from paddlecli.ops.base import Arg, Attr, Kernel, RandomKey, Sample
 
 
 class HuberLoss(ElementLoss):
-    """``d = x - label``: ``d^2/2`` where ``|d| <= delta``, else ``delta*(|d| - delta/2)``. Any equal shape."""
+    """``d = x - label``: ``d^2/2`` where ``|d| <= delta``, else ``delta*(|d| - delta/2)``. Any
+    equal shape."""
 
     name = "huber_loss"
     gradients = ("x", "label")
     forward = Kernel(
-        "huber_loss.forward(x: f32, label: f32; delta: float) -> (loss: f32)", inplace={"loss": "x"}, rowwise=True
+        "huber_loss.forward(x: f32, label: f32; delta: float) -> (loss: f32)",
+        inplace={"loss": "x"},
+        rowwise=True,
     )
     backward_x = Kernel(
         "huber_loss.backward_x(x: f32, label: f32, dloss: f32; delta: float) -> (dx: f32)",
@@ -28,10 +33,12 @@ class HuberLoss(ElementLoss):
         rowwise=True,
     )
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         import numpy as np
 
-        d, delta = np.abs(args["x"] - args["label"]), float(attrs["delta"])  # type: ignore[arg-type]
+        d, delta = np.abs(args["x"] - args["label"]), number(attrs, "delta")
         return {"loss": np.where(d <= delta, d * d / 2, delta * (d - delta / 2))}
 
     def samples(self) -> Sequence[Sample]:

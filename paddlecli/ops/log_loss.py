@@ -1,4 +1,5 @@
-"""log_loss: cross-entropy of a probability with a label of 0 or 1, kept finite by ``epsilon``. BOOK B6."""
+"""log_loss: cross-entropy of a probability with a label of 0 or 1, kept finite by ``epsilon``. BOOK
+B6."""
 
 from __future__ import annotations
 
@@ -10,11 +11,14 @@ from paddlecli.ops.base import Arg, Attr, Kernel, RandomKey, Sample
 
 
 class LogLoss(ElementLoss):
-    """``-label*log(x + epsilon) - (1 - label)*log(1 - x + epsilon)``; any equal shape, epsilon 1e-4 by custom."""
+    """``-label*log(x + epsilon) - (1 - label)*log(1 - x + epsilon)``; any equal shape, epsilon 1e-4
+    by custom."""
 
     name = "log_loss"
     forward = Kernel(
-        "log_loss.forward(x: f32, label: f32; epsilon: float) -> (loss: f32)", inplace={"loss": "x"}, rowwise=True
+        "log_loss.forward(x: f32, label: f32; epsilon: float) -> (loss: f32)",
+        inplace={"loss": "x"},
+        rowwise=True,
     )
     backward_x = Kernel(
         "log_loss.backward_x(x: f32, label: f32, dloss: f32; epsilon: float) -> (dx: f32)",
@@ -22,7 +26,9 @@ class LogLoss(ElementLoss):
         rowwise=True,
     )
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         import numpy as np
 
         x, label, e = args["x"], args["label"], attrs["epsilon"]

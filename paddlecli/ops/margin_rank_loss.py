@@ -1,4 +1,5 @@
-"""margin_rank_loss: a pair in the wrong order, or too close, costs its distance to the margin. BOOK B6."""
+"""margin_rank_loss: a pair in the wrong order, or too close, costs its distance to the margin. BOOK
+B6."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from paddlecli.ops.base import Arg, Attr, Kernel, RandomKey, Sample
 
 
 class MarginRankLoss(ElementLoss):
-    """``max(0, margin - label*(left - right))``, label +1 where left should rank higher, else -1. Any equal shape."""
+    """``max(0, margin - label*(left - right))``, label +1 where left should rank higher, else -1.
+    Any equal shape."""
 
     name = "margin_rank_loss"
     gradients = ("left", "right")
@@ -31,15 +33,24 @@ class MarginRankLoss(ElementLoss):
         rowwise=True,
     )
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         import numpy as np
 
-        return {"loss": np.maximum(0, attrs["margin"] - args["label"] * (args["left"] - args["right"]))}
+        return {
+            "loss": np.maximum(0, attrs["margin"] - args["label"] * (args["left"] - args["right"]))
+        }
 
     def samples(self) -> Sequence[Sample]:
         # left below 0, right above: the distance to the kink at label*(left - right) = margin stays away from 0.
         left, right = Arg(("N", 3), low=-2, high=-0.3), Arg(("N", 3), low=0.2, high=2)
-        return [Sample({"label": Arg(("N", 3), choices=(-1, 1)), "left": left, "right": right}, {"margin": 0.1})]
+        return [
+            Sample(
+                {"label": Arg(("N", 3), choices=(-1, 1)), "left": left, "right": right},
+                {"margin": 0.1},
+            )
+        ]
 
 
 OP = MarginRankLoss()

@@ -18,8 +18,9 @@ _UNIT = 1 << 40
 class MeanMetric(MetricOp):
     """values of any shape, counted i32 of as many elements (0: left out), state [4].
 
-    State: sum of whole parts, sum of fractions in units of 2^-40 (carried, so below one whole), values counted, values that
-    are not finite or 2^40 and above. One of the last makes the mean NaN.
+    State: sum of whole parts, sum of fractions in units of 2^-40 (carried, so below one whole),
+        values counted, values that are not finite or 2^40 and above. One of the last makes the mean
+        NaN.
     """
 
     name = "mean_metric"
@@ -36,13 +37,20 @@ class MeanMetric(MetricOp):
         whole, part, count, bad = (int(s) for s in state)
         return {"mean": NAN if bad or not count else (whole * _UNIT + part) / (count * _UNIT)}
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         values, counted = args["values"], args.get("counted")
-        check(counted is None or product(counted.shape) == product(values.shape), self.name,
-              f"counted is {counted}, values are {values}")  # fmt: skip
+        check(
+            counted is None or product(counted.shape) == product(values.shape),
+            self.name,
+            f"counted is {counted}, values are {values}",
+        )
         return super().shape(args, attrs)
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: Any) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: Any
+    ) -> dict[str, Any]:
         """With the carry, which is not an addition."""
         out = super().reference(args, attrs, random)["state_out"].copy()
         out[0] += out[1] >> 40

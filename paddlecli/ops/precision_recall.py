@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class PrecisionRecall(MetricOp):
     """scores [N], [N, 1] or [N, 2] (the second column), label i64 of 0 and 1.
 
-    State: right and wrong among scores >= 0.5, then found and missed among labels of 1, found meaning a score > 0.5: the
-    original's two metrics treat exactly 0.5 differently.
+    State: right and wrong among scores >= 0.5, then found and missed among labels of 1, found
+        meaning a score > 0.5: the original's two metrics treat exactly 0.5 differently.
     """
 
     name = "precision_recall"
@@ -34,9 +34,15 @@ class PrecisionRecall(MetricOp):
         right, wrong, found, missed = (int(s) for s in state)
         precision, recall = ratio(right, right + wrong), ratio(found, found + missed)
         total = precision + recall
-        return {"precision": precision, "recall": recall, "f1": 2 * precision * recall / total if total else NAN}
+        return {
+            "precision": precision,
+            "recall": recall,
+            "f1": 2 * precision * recall / total if total else NAN,
+        }
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         check_labels(self.name, args["scores"], args["label"], classes=False)
         return super().shape(args, attrs)
 
@@ -45,7 +51,9 @@ class PrecisionRecall(MetricOp):
 
         scores, one = positive(args["scores"]), args["label"].reshape(-1) == 1
         yes, sure = scores >= 0.5, scores > 0.5
-        return np.array([(yes & one).sum(), (yes & ~one).sum(), (sure & one).sum(), (~sure & one).sum()])
+        return np.array(
+            [(yes & one).sum(), (yes & ~one).sum(), (sure & one).sum(), (~sure & one).sum()]
+        )
 
     def samples(self) -> Sequence[Sample]:
         state, label = Arg((4,), "i64", low=0, high=9), Arg(("N",), "i64", low=0, high=1)

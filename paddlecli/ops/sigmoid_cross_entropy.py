@@ -1,4 +1,5 @@
-"""sigmoid_cross_entropy: cross-entropy of a score with a label between 0 and 1, without overflow. BOOK B6."""
+"""sigmoid_cross_entropy: cross-entropy of a score with a label between 0 and 1, without overflow.
+BOOK B6."""
 
 from __future__ import annotations
 
@@ -11,10 +12,12 @@ from paddlecli.ops.spec import Spec
 
 
 class SigmoidCrossEntropy(ElementLoss):
-    """``max(x, 0) - x*label + log(1 + e^-|x|)``, 0 where the label is ``ignore_index``. Any equal shape.
+    """``max(x, 0) - x*label + log(1 + e^-|x|)``, 0 where the label is ``ignore_index``. Any equal
+    shape.
 
-    ``count`` [1], optional, is the original's ``normalize``: the number of labels of the **whole** batch that are not
-    ignored, by which the losses are divided; 0 gives zeros. It is an input because a micro-batch does not know it.
+    ``count`` [1], optional, is the original's ``normalize``: the number of labels of the **whole**
+    batch that are not ignored, by which the losses are divided; 0 gives zeros. It is an input
+    because a micro-batch does not know it.
     """
 
     name = "sigmoid_cross_entropy"
@@ -29,12 +32,20 @@ class SigmoidCrossEntropy(ElementLoss):
         rowwise=True,
     )
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         count: Spec | None = args.get("count")
-        check(count is None or count.shape == Spec.of(1).shape, self.name, f"count is {count}, one number is needed")
+        check(
+            count is None or count.shape == Spec.of(1).shape,
+            self.name,
+            f"count is {count}, one number is needed",
+        )
         return super().shape(args, attrs)
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         import numpy as np
 
         x, label, count = args["x"], args["label"], args.get("count")
@@ -46,7 +57,9 @@ class SigmoidCrossEntropy(ElementLoss):
         large = Arg(("N", 5), low=-60, high=60)
         return [
             Sample({"x": x, "label": label}, {"ignore_index": -100}),
-            Sample({"x": x, "label": label, "count": Arg((1,), values=(7.0,))}, {"ignore_index": -100}),
+            Sample(
+                {"x": x, "label": label, "count": Arg((1,), values=(7.0,))}, {"ignore_index": -100}
+            ),
             Sample({"x": large, "label": Arg(("N", 5), choices=(0, 1))}, {"ignore_index": 0}),
         ]
 

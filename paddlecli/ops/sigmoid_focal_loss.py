@@ -1,4 +1,5 @@
-"""sigmoid_focal_loss: cross-entropy of a score that counts easy examples less (Lin et al., 2017; 2.x)."""
+"""sigmoid_focal_loss: cross-entropy of a score that counts easy examples less (Lin et al., 2017;
+2.x)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from paddlecli.ops.base import Arg, Attr, Kernel, RandomKey, Sample
 
 
 class SigmoidFocalLoss(ElementLoss):
-    """``alpha_t * (1 - p_t)^gamma * sigmoid cross-entropy``; labels 0 or 1, gamma >= 0; any equal shape.
+    """``alpha_t * (1 - p_t)^gamma * sigmoid cross-entropy``; labels 0 or 1, gamma >= 0; any equal
+    shape.
 
     p_t is the probability of the label, alpha_t is alpha for a label of 1 and 1 - alpha for 0.
     """
@@ -28,7 +30,9 @@ class SigmoidFocalLoss(ElementLoss):
     )
     defaults: ClassVar[Mapping[str, Attr]] = {"alpha": 0.25, "gamma": 2.0}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         import numpy as np
 
         alpha, gamma = float(attrs["alpha"]), float(attrs["gamma"])  # type: ignore[arg-type]
@@ -38,7 +42,9 @@ class SigmoidFocalLoss(ElementLoss):
 
     def samples(self) -> Sequence[Sample]:
         args = {"x": Arg(("N", 3), low=-5, high=5), "label": Arg(("N", 3), choices=(0, 1))}
-        return [Sample(args, {"alpha": a, "gamma": g}) for a, g in ((0.25, 2.0), (0.4, 1.0), (0.5, 0.0))]
+        return [
+            Sample(args, {"alpha": a, "gamma": g}) for a, g in ((0.25, 2.0), (0.4, 1.0), (0.5, 0.0))
+        ]
 
 
 OP = SigmoidFocalLoss()

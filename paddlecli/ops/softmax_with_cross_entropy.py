@@ -1,10 +1,12 @@
-"""softmax_with_cross_entropy: log-softmax and cross-entropy in one, right for scores of any size. BOOK B6."""
+"""softmax_with_cross_entropy: log-softmax and cross-entropy in one, right for scores of any size.
+BOOK B6."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paddlecli.ops._attrs import integer
 from paddlecli.ops._loss import places_of
 from paddlecli.ops._unary import values_of
 from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Sample, check
@@ -14,12 +16,15 @@ _ATTRS = "soft_label: bool, axis: int, ignore_index: int"
 
 
 class SoftmaxWithCrossEntropy(Op):
-    """``loss = -log softmax(x)[label]`` along ``axis``, or ``-sum(label*log softmax(x))`` when ``soft_label``.
+    """``loss = -log softmax(x)[label]`` along ``axis``, or ``-sum(label*log softmax(x))`` when
+    ``soft_label``.
 
-    Inputs: x, scores; label, i64 without the class axis or with one class there, or soft f32 like x; weight [classes],
-    optional, what a hard label counts. A label of ``ignore_index`` costs 0 and gives no gradient.
-    Outputs: loss, shaped as the label (soft: x with one class); stats [..., 2], each place's largest score and the
-    logarithm of its sum, which the gradient needs. For the probabilities apply ``softmax`` to x.
+    Inputs: x, scores; label, i64 without the class axis or with one class there, or soft f32 like
+        x; weight [classes], optional, what a hard label counts. A label of ``ignore_index`` costs 0
+        and gives no gradient.
+    Outputs: loss, shaped as the label (soft: x with one class); stats [..., 2], each place's
+        largest score and the logarithm of its sum, which the gradient needs. For the probabilities
+        apply ``softmax`` to x.
     """
 
     name = "softmax_with_cross_entropy"
@@ -34,14 +39,19 @@ class SoftmaxWithCrossEntropy(Op):
         rowwise=True,
     )
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         x, weight, soft = args["x"], args.get("weight"), bool(attrs["soft_label"])
-        axis = int(attrs["axis"])  # type: ignore[arg-type]
+        axis = integer(attrs, "axis")
         places = places_of(self.name, x, args["label"], axis, soft)
         check(axis % x.ndim > 0, self.name, f"x is {x}: axis {axis} is its rows")
         check(weight is None or not soft, self.name, "class weights need hard labels")
-        check(weight is None or weight.shape == (x.shape[axis],), self.name,
-              f"weight is {weight}, x {x} has {x.shape[axis]} classes")  # fmt: skip
+        check(
+            weight is None or weight.shape == (x.shape[axis],),
+            self.name,
+            f"weight is {weight}, x {x} has {x.shape[axis]} classes",
+        )
         return {"loss": x.with_shape(*places), "stats": x.with_shape(*places, 2)}
 
     def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,11 +60,13 @@ class SoftmaxWithCrossEntropy(Op):
         args = {**node.args, "stats": node.results["stats"], "dloss": dy["loss"]}
         return {"x": g.emit(self.backward_x, args, node.attrs, out={"dx": node.args["x"]})}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         import numpy as np
 
         x, label, weight = values_of(args["x"]), values_of(args["label"]), args.get("weight")
-        axis = int(attrs["axis"]) % x.ndim  # type: ignore[arg-type]
+        axis = integer(attrs, "axis") % x.ndim
         m = x.max(axis=axis, keepdims=True)
         log_sum = np.log(np.exp(x - m).sum(axis=axis, keepdims=True))
         log_p = x - m - log_sum
@@ -75,16 +87,43 @@ class SoftmaxWithCrossEntropy(Op):
         x, image = Arg(("N", 3), low=-4, high=4), Arg(("N", 3, 3, 7), low=-4, high=4)
         return [
             Sample({"x": x, "label": Arg(("N", 1), "i64", choices=labels)}, hard),
-            Sample({"x": x, "label": Arg(("N",), "i64", choices=(0, 1, 2))}, {**hard, "ignore_index": 0}),
-            Sample({"x": x, "label": Arg(("N", 1), "i64", choices=labels), "weight": Arg((3,), values=(0.5, 1, 2))},
-                   hard),
-            Sample({"x": Arg(("N", 41), low=-4, high=4), "label": Arg(("N", 1), "i64", low=0, high=40)}, hard),
-            Sample({"x": Arg(("t", 5), low=-4, high=4), "label": Arg(("t", 1), "i64", low=0, high=4)}, hard, axes=("t",)),
-            Sample({"x": image, "label": Arg(("N", 3, 7), "i64", choices=labels)}, {**hard, "axis": 1}),
+            Sample(
+                {"x": x, "label": Arg(("N",), "i64", choices=(0, 1, 2))},
+                {**hard, "ignore_index": 0},
+            ),
+            Sample(
+                {
+                    "x": x,
+                    "label": Arg(("N", 1), "i64", choices=labels),
+                    "weight": Arg((3,), values=(0.5, 1, 2)),
+                },
+                hard,
+            ),
+            Sample(
+                {
+                    "x": Arg(("N", 41), low=-4, high=4),
+                    "label": Arg(("N", 1), "i64", low=0, high=40),
+                },
+                hard,
+            ),
+            Sample(
+                {"x": Arg(("t", 5), low=-4, high=4), "label": Arg(("t", 1), "i64", low=0, high=4)},
+                hard,
+                axes=("t",),
+            ),
+            Sample(
+                {"x": image, "label": Arg(("N", 3, 7), "i64", choices=labels)}, {**hard, "axis": 1}
+            ),
             Sample({"x": x, "label": Arg(("N", 3), low=0, high=1)}, {**hard, "soft_label": True}),
-            Sample({"x": Arg(("N", 19)), "label": Arg(("N", 19), low=0, high=0.2)}, {**hard, "soft_label": True}),
-            Sample({"x": image, "label": Arg(("N", 3, 3, 7), low=0, high=1)}, {**hard, "soft_label": True, "axis": 1}),
-        ]  # fmt: skip
+            Sample(
+                {"x": Arg(("N", 19)), "label": Arg(("N", 19), low=0, high=0.2)},
+                {**hard, "soft_label": True},
+            ),
+            Sample(
+                {"x": image, "label": Arg(("N", 3, 3, 7), low=0, high=1)},
+                {**hard, "soft_label": True, "axis": 1},
+            ),
+        ]
 
 
 OP = SoftmaxWithCrossEntropy()

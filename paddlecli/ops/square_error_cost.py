@@ -1,4 +1,5 @@
-"""square_error_cost: ``(x - label)^2`` element by element, without a factor of one half. BOOK B6."""
+"""square_error_cost: ``(x - label)^2`` element by element, without a factor of one half. BOOK
+B6."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ class SquareErrorCost(ElementLoss):
     name = "square_error_cost"
     gradients = ("x", "label")
     forward = Kernel(
-        "square_error_cost.forward(x: f32, label: f32) -> (loss: f32)", inplace={"loss": "x"}, rowwise=True
+        "square_error_cost.forward(x: f32, label: f32) -> (loss: f32)",
+        inplace={"loss": "x"},
+        rowwise=True,
     )
     backward_x = Kernel(
         "square_error_cost.backward_x(x: f32, label: f32, dloss: f32) -> (dx: f32)",
@@ -28,7 +31,9 @@ class SquareErrorCost(ElementLoss):
         rowwise=True,
     )
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         return {"loss": (args["x"] - args["label"]) ** 2}
 
     def samples(self) -> Sequence[Sample]:

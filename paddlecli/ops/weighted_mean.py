@@ -1,4 +1,5 @@
-"""weighted_mean: the last step of every loss, the sum of all values over the weight of the whole batch. DESIGN 6."""
+"""weighted_mean: the last step of every loss, the sum of all values over the weight of the whole
+batch. DESIGN 6."""
 
 from __future__ import annotations
 
@@ -11,15 +12,22 @@ from paddlecli.ops.spec import Spec
 
 
 class WeightedMean(Op):
-    """``y [1] = sum(values) / weight [1]``; values of any shape, summed in double in pieces of fixed size. Weight 0 gives 0."""
+    """``y [1] = sum(values) / weight [1]``; values of any shape, summed in double in pieces of
+    fixed size. Weight 0 gives 0."""
 
     name = "weighted_mean"
     forward = Kernel("weighted_mean.forward(values: f32, weight: f32) -> (y: f32)")
-    backward_values = Kernel("weighted_mean.backward_values(weight: f32, dy: f32) -> (dvalues: f32)")
+    backward_values = Kernel(
+        "weighted_mean.backward_values(weight: f32, dy: f32) -> (dvalues: f32)"
+    )
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         weight: Spec = args["weight"]
-        check(weight.shape == Spec.of(1).shape, self.name, f"weight is {weight}, one number is needed")
+        check(
+            weight.shape == Spec.of(1).shape, self.name, f"weight is {weight}, one number is needed"
+        )
         return {"y": Spec.of(1)}
 
     def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,7 +37,9 @@ class WeightedMean(Op):
         args = {"weight": node.args["weight"], "dy": dy["y"]}
         return {"values": g.emit(self.backward_values, args, out={"dvalues": node.args["values"]})}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         weight = args["weight"]
         return {"y": values_of(args["values"]).sum() / weight if weight[0] else weight * 0}
 

@@ -18,7 +18,7 @@ from paddlecli.runtime.errors import CoreError
 
 COLUMN = np.dtype([("data", "u8"), ("offsets", "u8"), ("rows", "i8"), ("sequences", "i8")])
 
-NUMPY = {
+NUMPY: dict[str, np.dtype[Any]] = {
     "f32": np.dtype("f4"), "f64": np.dtype("f8"), "f16": np.dtype("f2"), "bf16": np.dtype("u2"), "i64": np.dtype("i8"),
     "i32": np.dtype("i4"), "i16": np.dtype("i2"), "i8": np.dtype("i1"), "u8": np.dtype("u1"), "bool": np.dtype("?"),
 }  # fmt: skip

@@ -28,7 +28,7 @@ def device(name: str | None = None, threads: int | None = None) -> Device:
         ResourceError: this installation has no backend for it.
     """
     name = settings.device() if name is None else name
-    count = settings.threads() if not threads else threads
+    count = threads or settings.threads()
     kind, _, number = name.partition(":")
     if kind not in ("auto", "cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
         raise UsageError(f"unknown device {name!r}", hint="cpu, cuda, cuda:1 or auto")

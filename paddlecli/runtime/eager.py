@@ -27,7 +27,7 @@ GUARD_BYTE = 0xA5
 _NAMES = {v: k for k, v in NUMPY.items() if k != "bf16"}
 
 
-class KernelFault(AssertionError):
+class KernelFaultError(AssertionError):
     """A kernel wrote outside its outputs or changed an input."""
 
 
@@ -194,7 +194,7 @@ def run_kernel(
         output port -> array (list when variadic); ragged outputs as their packed values.
 
     Raises:
-        KernelFault: a write outside the outputs or to an input.
+        KernelFaultError: a write outside the outputs or to an input.
         PaddleCliError: the kernel's own refusal.
     """
     builder = _Builder(kernel, random, axes or {})
@@ -261,7 +261,7 @@ def _run(
     session.run(request)
     for name, value in before.items():
         if value.tobytes() != _values(builder.values[name]).tobytes():
-            raise KernelFault(f"{builder.kernel.full_name} changed its input {name}")
+            raise KernelFaultError(f"{builder.kernel.full_name} changed its input {name}")
     return {c.port: _result(builder.kernel, params, c, guard_bytes) for c in builder.cells}
 
 
@@ -273,5 +273,5 @@ def _result(kernel: Kernel, params: Params, cell: _Cell, guard_bytes: bool) -> N
     data = params.read_bytes(cell.range, 0, cell.start.size + 2 * GUARD)
     edges = np.concatenate([data[:GUARD], data[GUARD + cell.start.size :]])
     if guard_bytes and (edges != GUARD_BYTE).any():
-        raise KernelFault(f"{kernel.full_name} wrote outside its output {cell.port}")
+        raise KernelFaultError(f"{kernel.full_name} wrote outside its output {cell.port}")
     return data[GUARD : GUARD + cell.start.size].view(NUMPY[cell.dtype]).reshape(cell.shape)

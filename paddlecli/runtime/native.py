@@ -106,9 +106,9 @@ def _load() -> tuple[Any, Any]:
             hint="build the core again",
         )
     level = settings.isa()
-    error = ffi.new("pk_error *")
-    if lib.pk_set_level(b"" if level == "auto" else level.encode(), error) != OK:
-        raise ResourceError(ffi.string(error.message).decode(), hint="PADDLECLI_ISA names the instruction set")
+    fault = ffi.new("pk_error *")
+    if lib.pk_set_level(b"" if level == "auto" else level.encode(), fault) != OK:
+        raise ResourceError(ffi.string(fault.message).decode(), hint="PADDLECLI_ISA names the instruction set")
     return ffi, lib
 
 

@@ -19,7 +19,7 @@ from paddlecli.errors import ConfigError
 
 
 def entry(name: str, index: int, *fetches: str) -> EntryInfo:
-    return EntryInfo(name, index, ("x",), fetches, {}, {}, True)
+    return EntryInfo(name, index, ("x",), fetches, {}, {}, True, frozenset({"lr", "n", "tokens", "labels"}))
 
 
 def artifact(*arguments: Argument, entries: tuple[EntryInfo, ...] = (), roles: Mapping[str, Any] | None = None) -> Artifact:

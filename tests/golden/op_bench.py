@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import op_cases as oc
+
 from paddlecli import ops
 from paddlecli.ops.base import Attr, Kernel
 from paddlecli.ops.spec import Spec
@@ -53,9 +54,7 @@ class OpBench:
     def gradients(self, **upstream: Any) -> dict[str, np.ndarray]:
         """Gradients of all inputs from those of the outputs, by port."""
         dy = {p.name: value(upstream.get(p.name)) for p in self.kernel.outputs}
-        node = SimpleNamespace(
-            args=self.args, results=self._call.results, attrs=self._call.attrs
-        )
+        node = SimpleNamespace(args=self.args, results=self._call.results, attrs=self._call.attrs)
         found = self.op.grad(self._eager, node, dy)
         return {k: v.array for k, v in found.items() if v is not None}
 

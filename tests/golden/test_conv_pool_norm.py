@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from op_bench import OpBench, check_case, check_close
+
 from paddlecli.ops import _window
 
 GOLDEN = json.loads((Path(__file__).parent / "conv_pool_norm.json").read_text())
@@ -56,6 +57,7 @@ def test_batch_norm_training(name: str) -> None:
 
 @pytest.mark.parametrize("activation", [0, 1])
 def test_batch_norm_given_statistics(activation: int) -> None:
+    """The kernels ``inference`` and ``backward_inference``."""
     case = NORMS["batch_norm_global_stats"]
     given, out = case["in"], case["out"]
     args = {"x": given["X"], "w": given["Scale"], "b": given["Bias"], "mean": given["Mean"],
@@ -116,9 +118,7 @@ def test_batch_norm_far_from_zero() -> None:
     """A spread of 0.5 around 1000: a variance from the mean of squares would have no digit left."""
     rng = np.random.default_rng(2)
     x = (1000 + rng.integers(-512, 512, (6, 3, 5, 5)) / 1024).astype(np.float32)
-    bench = OpBench(
-        "batch_norm", {"x": x, "w": [1.0] * 3, "b": [0.0] * 3}, {"epsilon": EPSILON}
-    )
+    bench = OpBench("batch_norm", {"x": x, "w": [1.0] * 3, "b": [0.0] * 3}, {"epsilon": EPSILON})
     exact = x.astype(np.float64)
     spread = exact.var(axis=(0, 2, 3), keepdims=True)
     wanted = (exact - exact.mean(axis=(0, 2, 3), keepdims=True)) / np.sqrt(spread + EPSILON)

@@ -82,9 +82,7 @@ def test_log_loss() -> None:
     given = inputs()
     probability = OpBench("sigmoid", {"x": given["logits"][:, :1]}, {})["y"]
     args = {"x": probability, "label": np.ascontiguousarray(given["binary"][:, :1])}
-    check_close(
-        OpBench("log_loss", args, {"epsilon": 1e-4})["loss"], MEANS["expected"]["log_loss"]
-    )
+    check_close(OpBench("log_loss", args, {"epsilon": 1e-4})["loss"], MEANS["expected"]["log_loss"])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from op_bench import OpBench
+
 from paddlecli import ops
 from paddlecli.config.registry import METRICS
 from paddlecli.engine import metrics
@@ -85,7 +86,9 @@ def test_mean_is_exact() -> None:
     values[7] = 1e9
     exact = math.fsum(values.tolist()) / values.size
     a = measured("mean_metric", {}, {"values": values})
-    b = measured("mean_metric", {}, {"values": values[3000:][::-1].copy()}, {"values": values[:3000]})
+    b = measured(
+        "mean_metric", {}, {"values": values[3000:][::-1].copy()}, {"values": values[:3000]}
+    )
     assert a == b
     assert a["mean"] == pytest.approx(exact, rel=1e-15)
 

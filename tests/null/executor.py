@@ -253,7 +253,8 @@ class Run:
                 for k, v in node.args.items()}  # fmt: skip
         shapes: dict[str, Any] = {}
         for port, target in node.results.items():
-            shapes[port] = self.sizes.shape(target) if isinstance(target, Tensor) else target
+            several = isinstance(target, list)
+            shapes[port] = [self.sizes.shape(t) for t in target] if several else None if target is None else self.sizes.shape(target)
             if isinstance(target, Tensor) and target.spec.axis is not None:
                 shapes[f"offsets:{port}"] = self.sizes.offsets(target.spec.axis)
         random = RandomKey(self.seed, self.batch.step, stream_key(node.stream))

@@ -55,7 +55,8 @@ def compute(node: Node, args: Args, shapes: Shapes, random: RandomKey) -> dict[s
 
 # -- derived ----------------------------------------------------------------------------------------------------------
 def _pullback(node: Node, args: Args, shapes: Shapes, random: RandomKey) -> dict[str, Any]:
-    """J^T dy of the forward reference. An input that the kernel does not get does not matter: it stands in as zeros."""
+    """J^T dy of the forward reference. A kernel that gets neither an input nor a result is linear in that input, so zeros
+    stand in for it."""
     op = ops.get(node.kernel.op)
     forward = op.forward
     attrs = {**getattr(op, "defaults", {}), **MEANT.get(node.kernel.full_name, {}), **node.attrs}
@@ -64,6 +65,8 @@ def _pullback(node: Node, args: Args, shapes: Shapes, random: RandomKey) -> dict
     point = {p.name: _float(args.get(p.name)) for p in forward.inputs}
     for p in forward.inputs:
         if point[p.name] is None and f"d{p.name}" in shapes and shapes[f"d{p.name}"] is not None:
+            if outputs & set(args):
+                raise NotImplementedError(f"{node.kernel.full_name} works from its result: add it to tests/null/kernels.py")
             point[p.name] = _like_offsets(np.zeros(shapes[f"d{p.name}"]), shapes.get(f"offsets:d{p.name}"))
     dy = {k[1:]: values_of(v) for k, v in args.items() if k[:1] == "d" and k[1:] in outputs}
     found: dict[str, Any] = {}
@@ -153,6 +156,11 @@ def _relu(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
     return {"dx": a["dy"] * (a["y"] > 0)}
 
 
+@rule("leaky_relu.backward")
+def _leaky_relu(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    return {"dx": a["dy"] * np.where(a["y"] > 0, 1.0, attrs["alpha"])}
+
+
 @rule("tanh.backward")
 def _tanh(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
     return {"dx": a["dy"] * (1 - a["y"] ** 2)}
@@ -161,6 +169,12 @@ def _tanh(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
 @rule("sigmoid.backward")
 def _sigmoid(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
     return {"dx": a["dy"] * a["y"] * (1 - a["y"])}
+
+
+@rule("concat.backward")
+def _concat(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    ends = np.cumsum([s[attrs["axis"]] for s in shapes["dxs"]])
+    return {"dxs": np.split(a["dy"], ends[:-1], attrs["axis"])}
 
 
 @rule("softmax.backward")
@@ -187,6 +201,17 @@ def _softmax_loss(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str
     p /= p.sum(1, keepdims=True)
     p[np.arange(len(label)), np.maximum(label, 0)] -= 1
     return {"dx": p * a["dloss"].reshape(-1, 1) * (label != attrs["ignore_index"])[:, None]}
+
+
+@rule("cross_entropy.backward_x")
+def _cross_entropy(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    assert not attrs["soft_label"] and a["x"].ndim == 2
+    label, rows = a["label"].reshape(-1), np.arange(len(a["x"]))
+    counted = label != attrs["ignore_index"]
+    known = np.where(counted, label, 0)
+    dx = np.zeros(shapes["dx"])
+    dx[rows, known] = np.where(counted, -a["dloss"].reshape(-1) / a["x"][rows, known], 0.0)
+    return {"dx": dx}
 
 
 @rule("gather_rows.backward")

@@ -122,3 +122,12 @@ def test_tables_have_no_dense_gradient(compiled: Compiled) -> None:
     sparse = [n for n, g in entry.gradients.items() if isinstance(g, Rows)]
     assert sparse == ["bag/embedding1/w"]
     assert "gradient:bag/embedding1/w" not in stages.storage.placements
+
+
+def test_a_table_that_the_loss_does_not_read_has_no_rows(compiled: Compiled) -> None:
+    stages = compiled("tables")
+    (entry,) = entries(stages)
+    run = Run(entry, draw(stages.graph, 3), fresh(stages)).go()
+    rows = entry.gradients["unread/w"]
+    assert isinstance(rows, Rows)
+    assert run.array(rows.count).tolist() == [0]

@@ -172,6 +172,27 @@ FAULTS = {
                          r"^input 'x' is declared \[5\], the data set's field is \[4\]", ""),
     "type of a field": (plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n").replace("x: {shape: [4]}", "x: {shape: [4], dtype: int64, below: 9}  # HERE"),
                         r"^input 'x' is declared int64, the data set's field is f32", ""),
+    "too many tensors": (plain("  layers:\n    - {embedding: {size: 5, dim: 2}, from: [w, x], name: p}  # HERE\n"),
+                         r"^\[embedding\] reads 1 tensors \(x\), `from` gives 2", ""),
+    "one tensor for a loss": (ONE + INPUTS + """  layers: [{fc: {size: 1}, from: x, name: p}]
+  loss: {square_error_cost: {}, from: p}  # HERE
+""", r"^\[square_error_cost\] reads 2 tensors \(prediction, label\), `from` gives 1", ""),
+    "a block in itself": (plain("""  blocks:
+    a: {inputs: [u], layers: [{b: {}}]}
+    b:
+      inputs: [u]
+      layers:
+        - {a: {}}  # HERE
+  layers: [{a: {}, from: x, name: p}]
+"""), r"^block 'a' is used inside itself: a, b, a", "b"),
+    "metric's names": ("metrics:\n  - {accuracy: {}, from: [p, z]}  # HERE\n" + plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n"),
+                       r"^\[accuracy\] reads 'z', but nothing before it has that name", ""),
+    "one tensor for a metric": ("metrics:\n  - {accuracy: {}, from: p}  # HERE\n" + plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n"),
+                                r"^\[accuracy\] reads scores and labels: say `from: \[scores, label\]`", ""),
+    "metrics of entries that do not evaluate": (TWO % "" + "metrics:\n  - accuracy  # HERE\n" + INPUTS + """  layers: [{fc: {size: 1}, from: x, name: p}]
+  entries:
+    a: {loss: {square_error_cost: {}, from: [p, y]}, update: {parameters: "p/*", optimizer: one}}
+""", r"^metrics need an entry that evaluates: one with a loss and without an update", ""),
     "metric": ("metrics:\n  - accuracy  # HERE\n" + plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n"),
                r"^\[accuracy\] label is f32, must be i64", ""),
 }  # fmt: skip

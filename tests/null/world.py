@@ -23,7 +23,7 @@ from .executor import Batch, Params, Run
 
 TRACERS = Path(__file__).parent.parent / "tracers"
 SMALL = ("fit_a_line", "scan", "memories", "two_axes", "two_networks", "decode", "softmax", "mlp", "conv", "twice", "shared",
-         "idle")  # fmt: skip
+         "idle", "mixed", "tables")  # fmt: skip
 """Networks that most tests here run over."""
 
 DIGITS = DatasetSpec(
@@ -138,7 +138,56 @@ optimizer: {name: sgd, learning_rate: 0.1}
 """
 """A layer that the loss does not read."""
 
-WRITTEN = {"memories": MEMORIES, "twice": TWICE, "shared": SHARED, "idle": IDLE}
+MIXED = """
+name: mixed
+data:
+  name: generated
+  fields: [{name: x, shape: [4]}, {name: label, dtype: int64, classes: 3, role: label}]
+metrics:
+  - {accuracy: {k: 2}, name: top2}
+  - {accuracy: {}, from: [share, label]}
+model:
+  inputs: {x: {shape: [4]}, label: {dtype: int64, below: 3, role: label}}
+  layers:
+    - {fc: {size: 6, activation: gelu}, from: x}
+    - {dropout: {rate: 0.4, mode: upscale_in_train}, name: kept}
+    - {dropout: {rate: 0.3}, name: less}
+    - {concat: {axis: 1}, from: [kept, x, less], name: both}
+    - {batch_norm: {epsilon: 0.01, activation: relu}}
+    - {fc: {size: 5, activation: leaky_relu}, repeat: 2}
+    - {fc: {size: 3}, name: logits}
+    - {softmax: {}, name: share}
+  loss: {cross_entropy: {ignore_index: 0}, from: [share, label], name: surprise}
+  outputs: {share: share}
+optimizer: {name: adam, learning_rate: 0.1, clip: {value: 0.3}, regularizer: {l1: 0.001}}
+"""
+"""Random masks, batch statistics, labels that do not count, metrics and a loss with names."""
+
+TABLES = """
+name: tables
+data:
+  name: generated
+  fields:
+    - {name: a, dtype: int64, classes: 3, shape: [4]}
+    - {name: b, dtype: int64, classes: 3}
+    - {name: y, shape: [1], role: label}
+model:
+  inputs: {a: {shape: [4], dtype: int64, below: 3}, b: {dtype: int64, below: 3}, y: {shape: [1], role: label}}
+  layers:
+    - {embedding: {size: 3, dim: 2, sparse: true, table: words}, from: a, name: many}
+    - {embedding: {size: 3, dim: 2, sparse: true, table: words, padding_idx: 1}, from: b, name: one}
+    - {embedding: {size: 5, dim: 2, sparse: true}, from: b, name: unread}
+    - {embedding: {size: 3, dim: 2, padding_idx: 2}, from: b, name: dense}
+    - {fc: {size: 1}, from: [many, one, dense], name: prediction}
+  loss: {square_error_cost: {}, from: [prediction, y]}
+  outputs: {unread: unread, prediction: prediction}
+optimizer: {name: adagrad, learning_rate: 0.1, clip: {global_norm: 0.3}, regularizer: {l2: 0.01}}
+"""
+"""Dense and row-sparse tables: shared ones, padding, several ids a row, one that the loss does not read."""
+
+WRITTEN = {
+    "memories": MEMORIES, "twice": TWICE, "shared": SHARED, "idle": IDLE, "mixed": MIXED, "tables": TABLES,
+}  # fmt: skip
 
 
 def recipe_of(text: str, tmp_path: Path, name: str = "recipe.yaml", overrides: Sequence[str] = ()) -> Recipe:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import plans
@@ -51,7 +52,7 @@ def test_axis_parts(lengths: tuple[int, ...]) -> None:
     Session(plan, params, ONE).run(request)
     pooled, *parts = request.outputs(0)
     offsets = edges(lengths)
-    expected = [table[ids[a:b]].sum(0) for a, b in zip(offsets, offsets[1:], strict=False)]
+    expected = [table[ids[a:b]].sum(0) for a, b in pairwise(offsets)]
     np.testing.assert_allclose(pooled, np.reshape(expected, (-1, 3)), rtol=1e-5, atol=1e-6)
     for found, (name, wanted) in zip(parts, axis_parts(lengths).items(), strict=True):
         np.testing.assert_array_equal(found, wanted, err_msg=name)
@@ -180,7 +181,7 @@ def test_scan_is_the_loop_over_each_sequence(lengths: tuple[int, ...], reverse: 
     session = Session(plan, params, ONE, poison=True)
     session.run(request)
     expected = np.zeros_like(x)
-    for a, b in zip(offsets, offsets[1:], strict=False):
+    for a, b in pairwise(offsets):
         h = np.zeros(2, np.float32)
         for t in range(b - 1, a - 1, -1) if reverse else range(a, b):
             h = expected[t] = np.tanh(x[t] + h @ u)
@@ -215,7 +216,7 @@ def test_decode_stops_at_the_flag_or_the_limit() -> None:
         log = request.outputs(0)[0].reshape(5, 2)
         scores, wanted, finished = start.copy(), [], np.zeros(2, bool)
         for _ in range(5):
-            scores = scores + [grow, 0, 0, 0]
+            scores = scores + np.array([grow, 0, 0, 0])
             best = np.where(finished, 0, scores.argmax(1))
             wanted.append(best)
             finished |= best == 0
