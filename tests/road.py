@@ -12,7 +12,7 @@ from null.executor import Batch
 from paddlecli.compiler.emit import emit
 from paddlecli.compiler.groups import OptimizerSpec
 from paddlecli.compiler.pipeline import Passes, run_passes
-from paddlecli.engine.requests import Call, Maker, Work
+from paddlecli.engine.requests import Maker, Work, iteration
 from paddlecli.graph.ir import NUMPY, Graph
 from paddlecli.ops.base import Ragged
 from paddlecli.runtime.device import Device
@@ -46,11 +46,11 @@ class Road:
     """
 
     def __init__(
-        self, graph: Graph, optimizers: Mapping[str, OptimizerSpec] | None = None, *, passes: Passes = Passes(), seed: int = 3,
+        self, graph: Graph, optimizers: Mapping[str, OptimizerSpec] | None = None, *, passes: Passes | None = None, seed: int = 3,
         accumulate: bool = False, threads: int = 1, grain: bool = False, poison: bool = False, profile: bool = False,
     ) -> None:  # fmt: skip
         self.graph = graph
-        self.stages = run_passes(graph, optimizers or {}, passes, accumulate)
+        self.stages = run_passes(graph, optimizers or {}, passes or Passes(), accumulate)
         self.artifact = emit(self.stages, seed)
         self.plan = Plan(self.artifact.plan)
         self.params = Params(self.plan)
@@ -112,7 +112,9 @@ class Road:
         """The result rows of what the engine asks for."""
         from paddlecli.runtime.session import Table
 
-        request = Request(self.plan, work.entries, work.counts, work.args, work.steps, work.firsts)
+        axes = [axis.name for axis in self.plan.info.axes] if work.axis_firsts else []
+        first_rows = np.stack([work.axis_firsts[a] for a in axes], axis=1) if axes else None
+        request = Request(self.plan, work.entries, work.counts, work.args, work.steps, work.firsts, first_rows)
         if work.columns is None:
             request.from_table(Table(self.plan, split.columns), work.rows, work.starts)
         else:
@@ -120,9 +122,9 @@ class Road:
         assert self.session.run(request).done == len(work)
         return request.results
 
-    def maker(self, entries: Iterable[str], spec: Any, split: Any, batch_size: int, rate: float) -> Maker:
-        """The engine's maker of requests over a split, at a constant rate."""
-        calls = [Call(self.artifact.entries[n]) for n in entries]
+    def maker(self, spec: Any, split: Any, batch_size: int, rate: float, parts: int = 1) -> Maker:
+        """The engine's maker of training requests over a split, at a constant rate; each batch in so many parts."""
+        calls = iteration(self.artifact, (), parts)
         owners = {a.of for a in self.artifact.arguments if a.kind == "learning_rate"}
         rates = {name: np.full(1, rate) for name in owners}
         return Maker(self.artifact, calls, spec, split, batch_size, lambda first, count: {k: v.repeat(count) for k, v in rates.items()})

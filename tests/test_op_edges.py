@@ -192,3 +192,27 @@ def test_bad_index() -> None:
         run_kernel(scatter.forward, {"x": x, "index": i64(0, 1, -1)}, {}, out)
     with pytest.raises(DataError, match="index 1 in row 2 was there before"):
         run_kernel(scatter.forward, {"x": x, "index": i64(0, 1, 1)}, {}, out)
+
+
+# ---- kernels beside forward and gradient ----------------------------------------------------------
+@pytest.mark.parametrize("how", [{}, {"threads": 2, "smallest_grain": True}], ids=["one", "two"])
+def test_global_norm_squares(how: dict[str, Any]) -> None:
+    """Only segments that are clipped count, only rows that are real; the order of additions is fixed."""
+    op: Any = ops.get("global_norm")
+    g = np.random.default_rng(0).uniform(-1, 1, 10_000).astype(np.float32)
+    bounds, clips = (
+        np.array([[3, 4200], [4208, 0], [5000, 5000]], np.int64),
+        np.array([1, 1, 0], np.int32),
+    )
+    out = {"total": Out((1,), "f64"), "work": Out((3,), "f64")}
+    total = run_kernel(op.squares, {"g": g, "bounds": bounds, "clips": clips}, {}, out, **how)[
+        "total"
+    ]
+    np.testing.assert_allclose(total, [(g[3:4203].astype(np.float64) ** 2).sum()], 1e-12)
+    values = g.reshape(100, 100)
+    total = run_kernel(op.squares_rows, {"values": values, "rows": i64(70)}, {}, out, **how)[
+        "total"
+    ]
+    np.testing.assert_allclose(total, [(values[:70].astype(np.float64) ** 2).sum()], 1e-12)
+    with pytest.raises(DataError, match="rows says 101, there is room for 100"):
+        run_kernel(op.squares_rows, {"values": values, "rows": i64(101)}, {}, out)

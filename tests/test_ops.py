@@ -350,8 +350,8 @@ def test_signatures() -> None:
 ELSEWHERE = {
     "batch_norm.inference": "golden/test_conv_pool_norm.py",
     "batch_norm.backward_inference": "golden/test_conv_pool_norm.py",
-    "global_norm.squares": "test_optimizer_kernels.py",
-    "global_norm.squares_rows": "test_optimizer_kernels.py",
+    "global_norm.squares": "test_op_edges.py",
+    "global_norm.squares_rows": "test_op_edges.py",
 }
 """Kernels that no sample reaches, and the test that runs them. State updates beside ``forward`` have their builders' tests."""
 

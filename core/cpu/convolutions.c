@@ -1,7 +1,7 @@
 /* Convolutions as products of which one factor, the im2col matrix, is packed panel by panel.
  *
- * Columns of that matrix run over (sample, output position), so that small images fill the tiles too.  A block's result
- * lies in scratch until its sum over k is complete. */
+ * Columns of that matrix run over (sample, output position), so that small images fill the tiles
+ * too.  A block's result lies in scratch until its sum over k is complete. */
 #include "convolutions.h"
 
 #include <string.h>
@@ -17,13 +17,16 @@ typedef struct {
     pk_runs runs;
     pk_taps taps;
     _Alignas(64) float panel[PK_PRODUCT_CHUNK * PK_TILE_COLUMNS + 16];
-    _Alignas(64) float rows[PK_TILE_COLUMNS * PK_A_ROW_STRIDE + 16]; /* im2col rows before they are turned */
+    _Alignas(64) float rows[PK_TILE_COLUMNS * PK_A_ROW_STRIDE +
+                            16]; /* im2col rows before they are turned */
     _Alignas(64) float block[BLOCK_ROWS * PK_COLUMN_BLOCK + 16];
     _Alignas(64) float packed[]; /* pk_packed_a_floats(BLOCK_ROWS), at most 92 Ki floats */
 } conv_room;
-_Static_assert(sizeof(conv_room) + 92 * 1024 * sizeof(float) <= PK_SCRATCH_BYTES, "a block fits the scratch");
+_Static_assert(sizeof(conv_room) + 92 * 1024 * sizeof(float) <= PK_SCRATCH_BYTES,
+               "a block fits the scratch");
 
-/* What the tasks of one call share.  Blocks are numbered with the group outermost, rows innermost. */
+/* What the tasks of one call share.  Blocks are numbered with the group outermost, rows innermost.
+ */
 typedef struct {
     pk_conv conv;
     const float *x, *w, *dy, *bias;
@@ -44,17 +47,20 @@ static conv_work describe(const pk_conv *conv) {
     w.taps = w.in_channels * c->kernel_h * c->kernel_w;
     w.positions = c->out_h * c->out_w;
     w.columns = c->n * w.positions;
-    /* A convolution of single pixels does not know rows: one long run instead of many short ones. */
-    if (c->kernel_h == 1 && c->kernel_w == 1 && c->stride_h == 1 && c->stride_w == 1 && c->out_h == c->height &&
-        c->out_w == c->width) {
+    /* A convolution of single pixels does not know rows: one long run instead of many short ones.
+     */
+    if (c->kernel_h == 1 && c->kernel_w == 1 && c->stride_h == 1 && c->stride_w == 1 &&
+        c->out_h == c->height && c->out_w == c->width) {
         c->width = c->out_w = w.positions;
         c->height = c->out_h = 1;
     }
     return w;
 }
 
-/* Cuts rows x columns into blocks of at most most_rows x most_columns, and further until there are as many as wanted. */
-static void cut(conv_work *w, int64_t rows, int64_t columns, int64_t most_rows, int64_t most_columns, int64_t wanted) {
+/* Cuts rows x columns into blocks of at most most_rows x most_columns, and further until there are
+ * as many as wanted. */
+static void cut(conv_work *w, int64_t rows, int64_t columns, int64_t most_rows,
+                int64_t most_columns, int64_t wanted) {
     w->down = pk_ceil_div(rows, most_rows);
     w->across = pk_ceil_div(columns, most_columns);
     while (w->down * w->across * w->conv.groups < wanted) {
@@ -67,16 +73,21 @@ static void cut(conv_work *w, int64_t rows, int64_t columns, int64_t most_rows, 
     }
     w->block_rows = pk_ceil_div(rows, w->down);
     w->down = pk_ceil_div(rows, w->block_rows);
-    w->block_columns = pk_ceil_div(pk_ceil_div(columns, w->across), PK_TILE_COLUMNS) * PK_TILE_COLUMNS;
+    w->block_columns =
+        pk_ceil_div(pk_ceil_div(columns, w->across), PK_TILE_COLUMNS) * PK_TILE_COLUMNS;
     w->across = pk_ceil_div(columns, w->block_columns);
 }
 
 static int64_t wanted_blocks(const pk_call *call) {
-    return pk_pool_smallest(call->pool) ? INT64_MAX : pk_threads(call) == 1 ? 1 : 2 * pk_threads(call);
+    return pk_pool_smallest(call->pool) ? INT64_MAX
+           : pk_threads(call) == 1      ? 1
+                                        : 2 * pk_threads(call);
 }
 
 /* Group, first row and first column of block i. */
-typedef struct { int64_t group, row, rows, column, columns; } place;
+typedef struct {
+    int64_t group, row, rows, column, columns;
+} place;
 static place place_of(const conv_work *w, int64_t i, int64_t rows, int64_t columns) {
     place p = {.group = i / (w->down * w->across), .row = i % w->down * w->block_rows};
     p.column = i / w->down % w->across * w->block_columns;
@@ -87,35 +98,29 @@ static place place_of(const conv_work *w, int64_t i, int64_t rows, int64_t colum
 
 /* ---- forward: y[o, column] = sum over taps of w[o, tap] * im2col[tap, column] ---- */
 
-PK_INLINE pk_vec finished(pk_vec v, pk_vec bias, const int32_t activation) {
-    v = pk_add(v, bias);
-    switch (activation) {
-    case PK_ACT_RELU: return pk_relu(v);
-    case PK_ACT_TANH: return pk_tanh(v);
-    case PK_ACT_SIGMOID: return pk_sigmoid(v);
-    default: return v;
-    }
-}
-
 /* One stretch of a sample's positions for all rows of the block, from scratch to y. */
-PK_INLINE void write_part(const conv_work *w, const place *p, const float *block, float *y, int64_t n,
-                          const int32_t activation) {
+PK_INLINE void write_part(const conv_work *w, const place *p, const float *block, float *y,
+                          int64_t n, const int32_t activation) {
     const float *bias = w->bias ? w->bias + p->group * w->out_channels + p->row : NULL;
     for (int64_t r = 0; r < p->rows; r++, block += PK_COLUMN_BLOCK, y += w->positions) {
         const pk_vec b = pk_set1(bias ? bias[r] : 0.0f);
         PK_FOR16(i, c, n) {
             pk_vec v = pk_load_n(block + i, c);
             if (w->accumulate) v = pk_add(pk_load_n(y + i, c), v);
-            pk_store_n(y + i, finished(v, b, activation), c);
+            pk_store_n(y + i, pk_activate(pk_add(v, b), activation), c);
         }
     }
 }
 
 static void write_outputs(const conv_work *w, const place *p, const float *block) {
     for (int64_t at = 0, n; at < p->columns; at += n) {
-        const int64_t sample = (p->column + at) / w->positions, position = (p->column + at) % w->positions;
+        const int64_t sample = (p->column + at) / w->positions,
+                      position = (p->column + at) % w->positions;
         n = pk_min_i64(w->positions - position, p->columns - at);
-        float *y = w->y + (sample * w->conv.out_channels + p->group * w->out_channels + p->row) * w->positions + position;
+        float *y =
+            w->y +
+            (sample * w->conv.out_channels + p->group * w->out_channels + p->row) * w->positions +
+            position;
         switch (w->activation) {
         case PK_ACT_RELU: write_part(w, p, block + at, y, n, PK_ACT_RELU); break;
         case PK_ACT_TANH: write_part(w, p, block + at, y, n, PK_ACT_TANH); break;
@@ -139,17 +144,18 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
             for (int64_t j = 0; j < p.columns; j += PK_TILE_COLUMNS) {
                 const int64_t n = pk_min_i64(PK_TILE_COLUMNS, p.columns - j);
                 pk_find_runs(&w->conv, p.group, p.column + j, p.column + j + n, &room->runs);
-                pk_copy_columns(&w->conv, &room->runs, &room->taps, w->x, room->panel, PK_TILE_COLUMNS);
-                pk_tile_column(PK_ORDER_ROWS, p.rows, k, room->packed, room->panel, room->block + j, PK_COLUMN_BLOCK, n,
-                               k0 > 0);
+                pk_copy_columns(&w->conv, &room->runs, &room->taps, w->x, room->panel,
+                                PK_TILE_COLUMNS);
+                pk_tile_column(PK_ORDER_ROWS, p.rows, k, room->packed, room->panel, room->block + j,
+                               PK_COLUMN_BLOCK, n, k0 > 0);
             }
         }
         write_outputs(w, &p, room->block);
     }
 }
 
-void pk_conv_forward(const pk_call *call, const pk_conv *conv, const float *x, const float *w, const float *bias,
-                     int32_t activation, int32_t accumulate, float *y) {
+void pk_conv_forward(const pk_call *call, const pk_conv *conv, const float *x, const float *w,
+                     const float *bias, int32_t activation, int32_t accumulate, float *y) {
     conv_work work = describe(conv);
     work.x = x;
     work.w = w;
@@ -162,26 +168,34 @@ void pk_conv_forward(const pk_call *call, const pk_conv *conv, const float *x, c
     pk_parallel(call, work.conv.groups * work.down * work.across, 1, forward_task, &work);
 }
 
-/* ---- input gradient: for each tap the sum over output channels of w[o, tap] * dy[o, column], added where it lies ---- */
+/* ---- input gradient: for each tap the sum over output channels of w[o, tap] * dy[o, column],
+ * added where it lies ---- */
 
 /* Packs dy[k0 .. k0 + k, columns] of the group; a panel may reach over several samples. */
-static void pack_dy(const conv_work *w, int64_t group, int64_t k0, int64_t k, int64_t column, int64_t n, float *panel) {
+static void pack_dy(const conv_work *w, int64_t group, int64_t k0, int64_t k, int64_t column,
+                    int64_t n, float *panel) {
     for (int64_t at = 0, count; at < n; at += count) {
-        const int64_t sample = (column + at) / w->positions, position = (column + at) % w->positions;
+        const int64_t sample = (column + at) / w->positions,
+                      position = (column + at) % w->positions;
         count = pk_min_i64(w->positions - position, n - at);
-        const float *dy = w->dy + (sample * w->conv.out_channels + group * w->out_channels + k0) * w->positions + position;
+        const float *dy =
+            w->dy + (sample * w->conv.out_channels + group * w->out_channels + k0) * w->positions +
+            position;
         if (count == n) {
             pk_pack_b(PK_ORDER_ROWS, dy, w->positions, k, n, panel);
             return;
         }
         for (int64_t q = 0; q < k; q++)
-            PK_FOR16(i, c, count) pk_store_n(panel + q * PK_TILE_COLUMNS + at + i, pk_load_n(dy + q * w->positions + i, c), c);
+            PK_FOR16(i, c, count)
+                pk_store_n(panel + q * PK_TILE_COLUMNS + at + i,
+                           pk_load_n(dy + q * w->positions + i, c), c);
     }
 }
 
-/* Rows row..row + rows of the gradient of the im2col matrix, for columns of one or more whole samples or a part of one. */
-static void gradient_block(const conv_work *w, int64_t group, int64_t row, int64_t rows, int64_t column, int64_t columns,
-                           conv_room *room) {
+/* Rows row..row + rows of the gradient of the im2col matrix, for columns of one or more whole
+ * samples or a part of one. */
+static void gradient_block(const conv_work *w, int64_t group, int64_t row, int64_t rows,
+                           int64_t column, int64_t columns, conv_room *room) {
     for (int64_t k0 = 0; k0 < w->out_channels; k0 += PK_PRODUCT_CHUNK) {
         const int64_t k = pk_min_i64(PK_PRODUCT_CHUNK, w->out_channels - k0);
         const float *filter = w->w + (group * w->out_channels + k0) * w->taps + row;
@@ -189,15 +203,17 @@ static void gradient_block(const conv_work *w, int64_t group, int64_t row, int64
         for (int64_t j = 0; j < columns; j += PK_TILE_COLUMNS) {
             const int64_t n = pk_min_i64(PK_TILE_COLUMNS, columns - j);
             pack_dy(w, group, k0, k, column + j, n, room->panel);
-            pk_tile_column(PK_ORDER_COLUMNS, rows, k, room->packed, room->panel, room->block + j, PK_COLUMN_BLOCK, n, k0 > 0);
+            pk_tile_column(PK_ORDER_COLUMNS, rows, k, room->packed, room->panel, room->block + j,
+                           PK_COLUMN_BLOCK, n, k0 > 0);
         }
     }
     pk_find_runs(&w->conv, group, column, column + columns, &room->runs);
     pk_add_columns(&w->conv, &room->runs, room->block, PK_COLUMN_BLOCK, row, rows, w->dx);
 }
 
-/* A block here is some channels of some whole samples, so that every value of dx has one task; inside, blocks of columns
- * begin at the first sample, and a sample's cut does not depend on its place in the batch. */
+/* A block here is some channels of some whole samples, so that every value of dx has one task;
+ * inside, blocks of columns begin at the first sample, and a sample's cut does not depend on its
+ * place in the batch. */
 static void input_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     const conv_work *w = context;
     const pk_conv *c = &w->conv;
@@ -214,16 +230,18 @@ static void input_task(void *context, int64_t begin, int64_t end, int32_t thread
         }
         const int64_t last = (sample + samples) * w->positions;
         /* Whole output rows, where they fit. */
-        const int64_t step = c->out_w > PK_COLUMN_BLOCK ? PK_COLUMN_BLOCK : PK_COLUMN_BLOCK / c->out_w * c->out_w;
+        const int64_t step =
+            c->out_w > PK_COLUMN_BLOCK ? PK_COLUMN_BLOCK : PK_COLUMN_BLOCK / c->out_w * c->out_w;
         for (int64_t at = sample * w->positions; at < last; at += step)
             for (int64_t row = channel * area; row < (channel + channels) * area; row += BLOCK_ROWS)
-                gradient_block(w, group, row, pk_min_i64(BLOCK_ROWS, (channel + channels) * area - row), at,
+                gradient_block(w, group, row,
+                               pk_min_i64(BLOCK_ROWS, (channel + channels) * area - row), at,
                                pk_min_i64(step, last - at), scratch);
     }
 }
 
-void pk_conv_input_gradient(const pk_call *call, const pk_conv *conv, const float *dy, const float *w,
-                            int32_t accumulate, float *dx) {
+void pk_conv_input_gradient(const pk_call *call, const pk_conv *conv, const float *dy,
+                            const float *w, int32_t accumulate, float *dx) {
     conv_work work = describe(conv);
     work.dy = dy;
     work.w = w;
@@ -235,7 +253,8 @@ void pk_conv_input_gradient(const pk_call *call, const pk_conv *conv, const floa
     /* Samples share a block only when it holds them whole. */
     work.block_columns = pk_max_i64(1, PK_COLUMN_BLOCK / pk_max_i64(1, work.positions));
     work.block_rows = pk_max_i64(1, BLOCK_ROWS / area);
-    while (pk_ceil_div(conv->n, work.block_columns) * pk_ceil_div(work.in_channels, work.block_rows) * conv->groups <
+    while (pk_ceil_div(conv->n, work.block_columns) *
+               pk_ceil_div(work.in_channels, work.block_rows) * conv->groups <
            wanted) {
         if (work.block_columns > 1)
             work.block_columns = pk_ceil_div(work.block_columns, 2);
@@ -249,17 +268,23 @@ void pk_conv_input_gradient(const pk_call *call, const pk_conv *conv, const floa
     pk_parallel(call, conv->groups * work.down * work.across, 1, input_task, &work);
 }
 
-/* ---- filter gradient: dw[o, tap] = sum over columns of dy[o, column] * im2col[tap, column] ---- */
+/* ---- filter gradient: dw[o, tap] = sum over columns of dy[o, column] * im2col[tap, column] ----
+ */
 
 /* Packs dy[row .. row + rows, columns] of the group with columns contiguous. */
-static void pack_dy_rows(const conv_work *w, const place *p, int64_t column, int64_t k, float *packed) {
+static void pack_dy_rows(const conv_work *w, const place *p, int64_t column, int64_t k,
+                         float *packed) {
     for (int64_t at = 0, count; at < k; at += count) {
-        const int64_t sample = (column + at) / w->positions, position = (column + at) % w->positions;
+        const int64_t sample = (column + at) / w->positions,
+                      position = (column + at) % w->positions;
         count = pk_min_i64(w->positions - position, k - at);
-        const float *dy = w->dy + (sample * w->conv.out_channels + p->group * w->out_channels + p->row) * w->positions;
+        const float *dy =
+            w->dy +
+            (sample * w->conv.out_channels + p->group * w->out_channels + p->row) * w->positions;
         for (int64_t r = 0; r < p->rows; r++)
             PK_FOR16(i, c, count)
-                pk_store(packed + r * PK_A_ROW_STRIDE + at + i, pk_load_n(dy + r * w->positions + position + i, c));
+                pk_store(packed + r * PK_A_ROW_STRIDE + at + i,
+                         pk_load_n(dy + r * w->positions + position + i, c));
     }
 }
 
@@ -281,7 +306,8 @@ static void filter_task(void *context, int64_t begin, int64_t end, int32_t threa
         const place p = place_of(w, i, w->out_channels, w->taps);
         memset(room->rows, 0, sizeof room->rows);
         for (int64_t r = 0; r < p.rows; r++)
-            for (int64_t j = 0; j < p.columns; j += 16) pk_store(room->block + r * PK_COLUMN_BLOCK + j, pk_zero());
+            for (int64_t j = 0; j < p.columns; j += 16)
+                pk_store(room->block + r * PK_COLUMN_BLOCK + j, pk_zero());
         for (int64_t k0 = 0; k0 < w->columns; k0 += PK_PRODUCT_CHUNK) {
             const int64_t k = pk_min_i64(PK_PRODUCT_CHUNK, w->columns - k0);
             pk_find_runs(&w->conv, p.group, k0, k0 + k, &room->runs);
@@ -289,18 +315,21 @@ static void filter_task(void *context, int64_t begin, int64_t end, int32_t threa
             for (int64_t j = 0; j < p.columns; j += PK_TILE_COLUMNS) {
                 const int64_t n = pk_min_i64(PK_TILE_COLUMNS, p.columns - j);
                 pk_find_taps(&w->conv, p.column + j, n, &room->taps);
-                pk_copy_columns(&w->conv, &room->runs, &room->taps, w->x, room->rows, PK_A_ROW_STRIDE);
+                pk_copy_columns(&w->conv, &room->runs, &room->taps, w->x, room->rows,
+                                PK_A_ROW_STRIDE);
                 /* Rows behind n are old or 0; whole groups of sixteen turn faster. */
-                pk_pack_b(PK_ORDER_COLUMNS, room->rows, PK_A_ROW_STRIDE, k, pk_ceil_div(n, 16) * 16, room->panel);
-                pk_tile_column(PK_ORDER_ROWS, p.rows, k, room->packed, room->panel, room->block + j, PK_COLUMN_BLOCK, n, 1);
+                pk_pack_b(PK_ORDER_COLUMNS, room->rows, PK_A_ROW_STRIDE, k, pk_ceil_div(n, 16) * 16,
+                          room->panel);
+                pk_tile_column(PK_ORDER_ROWS, p.rows, k, room->packed, room->panel, room->block + j,
+                               PK_COLUMN_BLOCK, n, 1);
             }
         }
         write_filters(w, &p, room->block);
     }
 }
 
-void pk_conv_filter_gradient(const pk_call *call, const pk_conv *conv, const float *x, const float *dy,
-                             int32_t accumulate, float *dw) {
+void pk_conv_filter_gradient(const pk_call *call, const pk_conv *conv, const float *x,
+                             const float *dy, int32_t accumulate, float *dw) {
     conv_work work = describe(conv);
     work.x = x;
     work.dy = dy;
@@ -325,7 +354,8 @@ static void bias_task(void *context, int64_t begin, int64_t end, int32_t thread,
     }
 }
 
-void pk_conv_bias_gradient(const pk_call *call, const pk_conv *conv, const float *dy, int32_t accumulate, float *db) {
+void pk_conv_bias_gradient(const pk_call *call, const pk_conv *conv, const float *dy,
+                           int32_t accumulate, float *db) {
     conv_work work = describe(conv);
     work.dy = dy;
     work.accumulate = accumulate;

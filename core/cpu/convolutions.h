@@ -1,43 +1,47 @@
 /* convolutions.h: conv2d on NCHW floats, its input gradient and its filter gradient.
  *
- * No im2col buffer in memory: panels of it are packed into per-thread scratch and go through the products' tile kernels.
- * Same bits: forward sums over (channel of the group, kernel row, kernel column) as products.h says; the input gradient
- * first sums over output channels so, for each kernel position, then adds the positions in order; the filter gradient
- * sums over (sample, output position), a sample's positions in chunks as products.h, samples in order.  Nothing depends
- * on the batch's size or on threads. */
+ * No im2col buffer in memory: panels of it are packed into per-thread scratch and go through the
+ * products' tile kernels. Same bits: forward sums over (channel of the group, kernel row, kernel
+ * column) as products.h says; the input gradient first sums over output channels so, for each
+ * kernel position, then adds the positions in order; the filter gradient sums over (sample, output
+ * position), a sample's positions in chunks as products.h, samples in order.  Nothing depends on
+ * the batch's size or on threads. */
 #ifndef PK_CONVOLUTIONS_H
 #define PK_CONVOLUTIONS_H
 #include "pk_kernel.h"
 
 /* x [n, channels, height, width]; w [out_channels, channels / groups, kernel_h, kernel_w];
- * y [n, out_channels, out_h, out_w] with out = (in + pad before + pad after - dilation*(kernel - 1) - 1) / stride + 1. */
+ * y [n, out_channels, out_h, out_w] with out = (in + pad before + pad after - dilation*(kernel - 1)
+ * - 1) / stride + 1. */
 typedef struct pk_conv {
     int64_t n, channels, height, width;
     int64_t out_channels, out_h, out_w;
     int64_t kernel_h, kernel_w;
     int64_t stride_h, stride_w;
-    int64_t pad_top, pad_left;      /* the other sides follow from out_h and out_w */
+    int64_t pad_top, pad_left; /* the other sides follow from out_h and out_w */
     int64_t dilation_h, dilation_w;
     int64_t groups;
 } pk_conv;
 
-/* y = activation(conv(x, w) + bias); bias [out_channels] or NULL; activation: pk_activation of products.h. */
+/* y = activation(conv(x, w) + bias); bias [out_channels] or NULL; activation: pk_activation of
+ * products.h. */
 #define pk_conv_forward PK_LEVEL_NAME(pk_conv_forward)
-void pk_conv_forward(const pk_call *call, const pk_conv *conv, const float *x, const float *w, const float *bias,
-                     int32_t activation, int32_t accumulate, float *y);
+void pk_conv_forward(const pk_call *call, const pk_conv *conv, const float *x, const float *w,
+                     const float *bias, int32_t activation, int32_t accumulate, float *y);
 
 /* dx (=|+=) gradient of x. */
 #define pk_conv_input_gradient PK_LEVEL_NAME(pk_conv_input_gradient)
-void pk_conv_input_gradient(const pk_call *call, const pk_conv *conv, const float *dy, const float *w,
-                            int32_t accumulate, float *dx);
+void pk_conv_input_gradient(const pk_call *call, const pk_conv *conv, const float *dy,
+                            const float *w, int32_t accumulate, float *dx);
 
 /* dw (=|+=) gradient of w. */
 #define pk_conv_filter_gradient PK_LEVEL_NAME(pk_conv_filter_gradient)
-void pk_conv_filter_gradient(const pk_call *call, const pk_conv *conv, const float *x, const float *dy,
-                             int32_t accumulate, float *dw);
+void pk_conv_filter_gradient(const pk_call *call, const pk_conv *conv, const float *x,
+                             const float *dy, int32_t accumulate, float *dw);
 
 /* db[c] (=|+=) sum of dy over samples and positions, samples in order. */
 #define pk_conv_bias_gradient PK_LEVEL_NAME(pk_conv_bias_gradient)
-void pk_conv_bias_gradient(const pk_call *call, const pk_conv *conv, const float *dy, int32_t accumulate, float *db);
+void pk_conv_bias_gradient(const pk_call *call, const pk_conv *conv, const float *dy,
+                           int32_t accumulate, float *db);
 
 #endif

@@ -1,4 +1,5 @@
-/* Which instruction-set levels exist comes from CMake's generated tables; which of them run here, from the processor. */
+/* Which instruction-set levels exist comes from CMake's generated tables; which of them run here,
+ * from the processor. */
 #include "level.h"
 
 #include <string.h>
@@ -16,7 +17,8 @@ int32_t pk_level_supported(int32_t level) {
     const char *name = pk_level_name(level);
     if (!name) return 0;
 #if defined(__x86_64__)
-    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                     __builtin_cpu_supports("f16c");
     if (strcmp(name, "avx2") == 0) return avx2;
     if (strcmp(name, "avx512") == 0)
         return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

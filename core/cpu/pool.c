@@ -1,8 +1,9 @@
 /* Threads that wait for work, with a barrier that spins briefly and then sleeps.
  *
- * One job at a time.  `ticket` holds the job's number in its upper half and the next piece in its lower half, so a piece
- * is taken by one compare-and-swap that fails when the job is another one by now.  The owner closes the ticket before it
- * writes the next job's fields: a worker that read fields of two jobs then loses its swap and reads again. */
+ * One job at a time.  `ticket` holds the job's number in its upper half and the next piece in its
+ * lower half, so a piece is taken by one compare-and-swap that fails when the job is another one by
+ * now.  The owner closes the ticket before it writes the next job's fields: a worker that read
+ * fields of two jobs then loses its swap and reads again. */
 #define _GNU_SOURCE
 #include "pool.h"
 
@@ -15,11 +16,11 @@
 
 #include "pk_kernel.h"
 
-#define SPIN_NS 20000        /* between two parallel loops of a step lie a few microseconds */
+#define SPIN_NS 20000 /* between two parallel loops of a step lie a few microseconds */
 #define YIELDS 8
-#define CLOSED 0xffffffffu   /* piece number of a ticket that gives out no piece */
-/* A task may call pk_parallel or pk_scratch again, and that call's tasks once more.  Each depth has a buffer for
- * pk_scratch and one for the tasks started there. */
+#define CLOSED 0xffffffffu /* piece number of a ticket that gives out no piece */
+/* A task may call pk_parallel or pk_scratch again, and that call's tasks once more.  Each depth has
+ * a buffer for pk_scratch and one for the tasks started there. */
 #define DEPTHS 3
 #define SLOTS (2 * DEPTHS)
 
@@ -42,10 +43,13 @@ struct pk_pool {
 };
 
 /* Where this thread stands: inside how many tasks, as which thread of its pool. */
-typedef struct { int32_t depth, thread; } pk_place;
+typedef struct {
+    int32_t depth, thread;
+} pk_place;
 static _Thread_local pk_place place __attribute__((tls_model("initial-exec")));
 
-/* Scratch for calls without a pool, which only tests make: taken when a thread first asks, given back when it ends. */
+/* Scratch for calls without a pool, which only tests make: taken when a thread first asks, given
+ * back when it ends. */
 static pthread_key_t lone_key;
 static pthread_once_t lone_once = PTHREAD_ONCE_INIT;
 static void make_lone_key(void) { pthread_key_create(&lone_key, free); }
@@ -79,7 +83,8 @@ static void *slot_of(pk_pool *pool, int32_t thread, int32_t slot) {
     return pool->scratch + ((size_t)thread * SLOTS + (size_t)slot) * PK_SCRATCH_BYTES;
 }
 
-static void run_range(pk_pool *pool, pk_task task, void *context, int64_t begin, int64_t end, int32_t thread) {
+static void run_range(pk_pool *pool, pk_task task, void *context, int64_t begin, int64_t end,
+                      int32_t thread) {
     const pk_place before = place;
     void *scratch = slot_of(pool, thread, 2 * before.depth + 1);
     place = (pk_place){before.depth + 1, thread};
@@ -134,7 +139,10 @@ static void sleep_for_work(pk_pool *pool, uint32_t seen) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-typedef struct { pk_pool *pool; int32_t thread; } pk_worker;
+typedef struct {
+    pk_pool *pool;
+    int32_t thread;
+} pk_worker;
 
 static void *worker_main(void *argument) {
     const pk_worker self = *(pk_worker *)argument;
@@ -167,7 +175,8 @@ static void wait_for_others(pk_pool *pool, uint32_t pieces) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void run_job(pk_pool *pool, int64_t n, int64_t grain, uint32_t pieces, pk_task task, void *context) {
+static void run_job(pk_pool *pool, int64_t n, int64_t grain, uint32_t pieces, pk_task task,
+                    void *context) {
     const uint64_t job = (atomic_load(&pool->ticket) >> 32) + 1;
     atomic_store(&pool->ticket, job << 32 | CLOSED);
     atomic_store(&pool->task, task);
@@ -192,7 +201,8 @@ static void run_alone(pk_pool *pool, int64_t n, int32_t smallest, pk_task task, 
         run_range(pool, task, context, 0, n, place.depth ? place.thread : 0);
         return;
     }
-    for (int64_t i = 0; i < n; i++) run_range(pool, task, context, i, i + 1, place.depth ? place.thread : 0);
+    for (int64_t i = 0; i < n; i++)
+        run_range(pool, task, context, i, i + 1, place.depth ? place.thread : 0);
 }
 
 void pk_parallel(const pk_call *call, int64_t n, int64_t grain, pk_task task, void *context) {
@@ -203,7 +213,8 @@ void pk_parallel(const pk_call *call, int64_t n, int64_t grain, pk_task task, vo
         return;
     }
     grain = pool->smallest_grain || grain < 1 ? 1 : grain;
-    /* The lower half of a ticket counts the pieces, with room for every thread's last, failing look. */
+    /* The lower half of a ticket counts the pieces, with room for every thread's last, failing
+     * look. */
     if (n / grain >= 1 << 30) grain = n >> 29;
     const int64_t pieces = pk_ceil_div(n, grain);
     if (pieces == 1)
@@ -276,6 +287,8 @@ void pk_pool_free(pk_pool *pool) {
 
 int32_t pk_pool_threads(const pk_pool *pool) { return pool->threads; }
 
-int64_t pk_pool_bytes(const pk_pool *pool) { return (int64_t)pool->threads * SLOTS * (int64_t)PK_SCRATCH_BYTES; }
+int64_t pk_pool_bytes(const pk_pool *pool) {
+    return (int64_t)pool->threads * SLOTS * (int64_t)PK_SCRATCH_BYTES;
+}
 
 int32_t pk_pool_smallest(const pk_pool *pool) { return pool && pool->smallest_grain; }

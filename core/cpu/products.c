@@ -1,5 +1,6 @@
-/* C = op(A) op(B): C is cut into blocks, one task each; a block packs its rows of A once per chunk of k and one panel of B
- * at a time, which then stays in the L1 cache while all rows of the block pass by. */
+/* C = op(A) op(B): C is cut into blocks, one task each; a block packs its rows of A once per chunk
+ * of k and one panel of B at a time, which then stays in the L1 cache while all rows of the block
+ * pass by. */
 #include "products.h"
 
 #include "packing.h"
@@ -7,36 +8,27 @@
 #include "tile.h"
 #include "transpose.h"
 
-#define BLOCK_ROWS 256           /* packed A of a block stays in the L2 cache: 280 to 350 KiB */
-#define BLOCK_COLUMNS 1024       /* so that a block's C stays near */
-#define SMALL_WORK (200 * 1000)  /* multiply-adds below which waking another thread costs more than it saves */
-#define NARROW 12                /* columns of C that would leave a quarter of each vector empty */
-#define NARROW_ROWS 1024         /* rows of a block of such a product */
+#define BLOCK_ROWS 256          /* packed A of a block stays in the L2 cache: 280 to 350 KiB */
+#define BLOCK_COLUMNS 1024      /* so that a block's C stays near */
+#define SMALL_WORK (200 * 1000) /* multiply-adds below which another thread does not pay */
+#define NARROW 12               /* columns of C that would leave a quarter of each vector empty */
+#define NARROW_ROWS 1024        /* rows of a block of such a product */
 
 typedef struct {
     const pk_product *p;
     int64_t block_rows, block_columns;
-    int64_t blocks_down;         /* blocks in a column of blocks */
+    int64_t blocks_down; /* blocks in a column of blocks */
 } product_work;
 
-PK_INLINE pk_vec activate(pk_vec x, int32_t activation) {
-    switch (activation) {
-    case PK_ACT_RELU: return pk_relu(x);
-    case PK_ACT_TANH: return pk_tanh(x);
-    case PK_ACT_SIGMOID: return pk_sigmoid(x);
-    default: return x;
-    }
-}
-
-PK_INLINE void finish(float *c, int64_t stride, int64_t rows, int64_t columns, const float *row_bias,
-                      const float *column_bias, const int32_t activation) {
+PK_INLINE void finish(float *c, int64_t stride, int64_t rows, int64_t columns,
+                      const float *row_bias, const float *column_bias, const int32_t activation) {
     for (int64_t r = 0; r < rows; r++, c += stride) {
         const pk_vec rb = row_bias ? pk_set1(row_bias[r]) : pk_zero();
         PK_FOR16(j, n, columns) {
             pk_vec x = pk_load_n(c + j, n);
             if (row_bias) x = pk_add(x, rb);
             if (column_bias) x = pk_add(x, pk_load_n(column_bias + j, n));
-            pk_store_n(c + j, activate(x, activation), n);
+            pk_store_n(c + j, pk_activate(x, activation), n);
         }
     }
 }
@@ -46,26 +38,34 @@ void pk_finish(float *c, int64_t stride, int64_t rows, int64_t columns, const fl
     switch (activation) {
     case PK_ACT_RELU: finish(c, stride, rows, columns, row_bias, column_bias, PK_ACT_RELU); break;
     case PK_ACT_TANH: finish(c, stride, rows, columns, row_bias, column_bias, PK_ACT_TANH); break;
-    case PK_ACT_SIGMOID: finish(c, stride, rows, columns, row_bias, column_bias, PK_ACT_SIGMOID); break;
-    default: if (row_bias || column_bias) finish(c, stride, rows, columns, row_bias, column_bias, PK_ACT_NONE);
+    case PK_ACT_SIGMOID:
+        finish(c, stride, rows, columns, row_bias, column_bias, PK_ACT_SIGMOID);
+        break;
+    default:
+        if (row_bias || column_bias)
+            finish(c, stride, rows, columns, row_bias, column_bias, PK_ACT_NONE);
     }
 }
 
-static void finish_part(const pk_product *p, int64_t row, int64_t rows, int64_t column, int64_t columns) {
-    pk_finish(p->c + row * p->c_stride + column, p->c_stride, rows, columns, NULL, p->bias ? p->bias + column : NULL,
-              p->activation);
+static void finish_part(const pk_product *p, int64_t row, int64_t rows, int64_t column,
+                        int64_t columns) {
+    pk_finish(p->c + row * p->c_stride + column, p->c_stride, rows, columns, NULL,
+              p->bias ? p->bias + column : NULL, p->activation);
 }
 
 /* An empty sum. */
-static void clear_block(const pk_product *p, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+static void clear_block(const pk_product *p, int64_t row, int64_t rows, int64_t column,
+                        int64_t columns) {
     for (int64_t r = row; r < row + rows && !p->accumulate; r++)
         PK_FOR16(j, n, columns) pk_store_n(p->c + r * p->c_stride + column + j, pk_zero(), n);
     finish_part(p, row, rows, column, columns);
 }
 
-/* Few rows: B is read where it lies, since each value of it is used once; only a last vector that is not whole is packed. */
-static void skinny_chunk(const pk_product *p, const float *packed, float *panel, int64_t k0, int64_t k, int64_t row,
-                         int64_t rows, int64_t column, int64_t columns, int32_t add) {
+/* Few rows: B is read where it lies, since each value of it is used once; only a last vector that
+ * is not whole is packed. */
+static void skinny_chunk(const pk_product *p, const float *packed, float *panel, int64_t k0,
+                         int64_t k, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                         int32_t add) {
     const pk_order order = p->a_transposed ? PK_ORDER_COLUMNS : PK_ORDER_ROWS;
     const pk_tile_row *tile = &pk_tiles[order][rows];
     const float *b = p->b + k0 * p->b_stride + column;
@@ -88,21 +88,24 @@ static void skinny_chunk(const pk_product *p, const float *packed, float *panel,
     tile->narrow(k, packed, panel, PK_TILE_COLUMNS, c + j, p->c_stride, columns - j, add);
 }
 
-static void panel_chunk(const pk_product *p, const float *packed, float *panel, int64_t k0, int64_t k, int64_t row,
-                        int64_t rows, int64_t column, int64_t columns, int32_t add, int last) {
+static void panel_chunk(const pk_product *p, const float *packed, float *panel, int64_t k0,
+                        int64_t k, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                        int32_t add, int last) {
     const pk_order a_order = p->a_transposed ? PK_ORDER_COLUMNS : PK_ORDER_ROWS;
     const pk_order b_order = p->b_transposed ? PK_ORDER_COLUMNS : PK_ORDER_ROWS;
     for (int64_t j = column; j < column + columns; j += PK_TILE_COLUMNS) {
         const int64_t n = pk_min_i64(PK_TILE_COLUMNS, column + columns - j);
-        const float *b = p->b_transposed ? p->b + j * p->b_stride + k0 : p->b + k0 * p->b_stride + j;
+        const float *b =
+            p->b_transposed ? p->b + j * p->b_stride + k0 : p->b + k0 * p->b_stride + j;
         pk_pack_b(b_order, b, p->b_stride, k, n, panel);
-        pk_tile_column(a_order, rows, k, packed, panel, p->c + row * p->c_stride + j, p->c_stride, n, add);
+        pk_tile_column(a_order, rows, k, packed, panel, p->c + row * p->c_stride + j, p->c_stride,
+                       n, add);
         if (last) finish_part(p, row, rows, j, n);
     }
 }
 
-static void product_block(const pk_product *p, int64_t row, int64_t rows, int64_t column, int64_t columns,
-                          float *scratch) {
+static void product_block(const pk_product *p, int64_t row, int64_t rows, int64_t column,
+                          int64_t columns, float *scratch) {
     float *panel = scratch, *packed = scratch + PK_PRODUCT_CHUNK * PK_TILE_COLUMNS;
     const int skinny = rows <= PK_TILE_ROWS && !p->b_transposed;
     if (p->k == 0) clear_block(p, row, rows, column, columns);
@@ -111,7 +114,8 @@ static void product_block(const pk_product *p, int64_t row, int64_t rows, int64_
         const int32_t add = p->accumulate || k0 > 0;
         const int last = k0 + k == p->k;
         if (p->a_transposed)
-            pk_pack_a(PK_ORDER_COLUMNS, p->a + k0 * p->a_stride + row, p->a_stride, rows, k, packed);
+            pk_pack_a(PK_ORDER_COLUMNS, p->a + k0 * p->a_stride + row, p->a_stride, rows, k,
+                      packed);
         else
             pk_pack_a(PK_ORDER_ROWS, p->a + row * p->a_stride + k0, p->a_stride, rows, k, packed);
         if (!skinny) {
@@ -127,7 +131,8 @@ static void product_task(void *context, int64_t begin, int64_t end, int32_t thre
     const product_work *w = context;
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t row = i % w->blocks_down * w->block_rows, column = i / w->blocks_down * w->block_columns;
+        const int64_t row = i % w->blocks_down * w->block_rows,
+                      column = i / w->blocks_down * w->block_columns;
         product_block(w->p, row, pk_min_i64(w->block_rows, w->p->m - row), column,
                       pk_min_i64(w->block_columns, w->p->n - column), scratch);
     }
@@ -138,12 +143,13 @@ static void turn_back(const float *block, int64_t rows, int64_t n, float *c, int
     for (int64_t r = 0; r < rows; r += 4) {
         pk_vec out[4];
         pk_columns_of_16(block + r, NARROW_ROWS, out);
-        for (int64_t q = 0; q < pk_min_i64(4, rows - r); q++) pk_store_n(c + (r + q) * stride, out[q], n);
+        for (int64_t q = 0; q < pk_min_i64(4, rows - r); q++)
+            pk_store_n(c + (r + q) * stride, out[q], n);
     }
 }
 
-/* Few columns, many rows: the transposed product, whose vectors run over the rows, block by block in scratch.  An element
- * is the same chain of fma either way. */
+/* Few columns, many rows: the transposed product, whose vectors run over the rows, block by block
+ * in scratch.  An element is the same chain of fma either way. */
 static void narrow_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     const product_work *w = context;
     const pk_product *p = w->p;
@@ -152,11 +158,18 @@ static void narrow_task(void *context, int64_t begin, int64_t end, int32_t threa
     for (int64_t i = begin; i < end; i++) {
         const int64_t row = i * w->block_rows, rows = pk_min_i64(w->block_rows, p->m - row);
         float *c = p->c + row * p->c_stride;
-        const pk_product turned = {
-            .m = p->n, .n = rows, .k = p->k, .c = block, .c_stride = NARROW_ROWS, .accumulate = p->accumulate,
-            .a = p->b, .a_stride = p->b_stride, .a_transposed = !p->b_transposed,
-            .b = p->a_transposed ? p->a + row : p->a + row * p->a_stride, .b_stride = p->a_stride,
-            .b_transposed = !p->a_transposed};
+        const pk_product turned = {.m = p->n,
+                                   .n = rows,
+                                   .k = p->k,
+                                   .c = block,
+                                   .c_stride = NARROW_ROWS,
+                                   .accumulate = p->accumulate,
+                                   .a = p->b,
+                                   .a_stride = p->b_stride,
+                                   .a_transposed = !p->b_transposed,
+                                   .b = p->a_transposed ? p->a + row : p->a + row * p->a_stride,
+                                   .b_stride = p->a_stride,
+                                   .b_transposed = !p->a_transposed};
         if (p->accumulate) pk_transpose_block(c, p->c_stride, rows, p->n, block, NARROW_ROWS);
         product_block(&turned, 0, p->n, 0, rows, room);
         turn_back(block, rows, p->n, c, p->c_stride);
@@ -165,7 +178,8 @@ static void narrow_task(void *context, int64_t begin, int64_t end, int32_t threa
 }
 
 static void multiply_narrow(const pk_call *call, const pk_product *p, int64_t pieces) {
-    int64_t rows = pk_ceil_div(p->m, pk_max_i64(pk_min_i64(pieces, p->m), pk_ceil_div(p->m, NARROW_ROWS)));
+    int64_t rows =
+        pk_ceil_div(p->m, pk_max_i64(pk_min_i64(pieces, p->m), pk_ceil_div(p->m, NARROW_ROWS)));
     rows = pk_min_i64(NARROW_ROWS, pk_ceil_div(rows, PK_TILE_COLUMNS) * PK_TILE_COLUMNS);
     product_work w = {.p = p, .block_rows = rows};
     const int64_t blocks = pk_ceil_div(p->m, rows);
@@ -185,7 +199,8 @@ static product_work cut(const pk_product *p, int64_t wanted) {
         else
             break;
     }
-    const int64_t columns = pk_ceil_div(pk_ceil_div(p->n, across), PK_TILE_COLUMNS) * PK_TILE_COLUMNS;
+    const int64_t columns =
+        pk_ceil_div(pk_ceil_div(p->n, across), PK_TILE_COLUMNS) * PK_TILE_COLUMNS;
     const int64_t rows = pk_ceil_div(p->m, down);
     return (product_work){p, rows, columns, pk_ceil_div(p->m, rows)};
 }
@@ -193,7 +208,9 @@ static product_work cut(const pk_product *p, int64_t wanted) {
 void pk_multiply(const pk_call *call, const pk_product *p) {
     if (p->m <= 0 || p->n <= 0) return;
     const int64_t work = p->m * p->n * p->k, threads = pk_threads(call);
-    int64_t pieces = threads == 1 || work < SMALL_WORK ? 1 : work < 100 * SMALL_WORK ? threads : 4 * threads;
+    int64_t pieces = threads == 1 || work < SMALL_WORK ? 1
+                     : work < 100 * SMALL_WORK         ? threads
+                                                       : 4 * threads;
     if (pk_pool_smallest(call->pool)) pieces = INT64_MAX;
     if (p->n <= NARROW && p->m >= 2 * PK_TILE_COLUMNS) {
         multiply_narrow(call, p, pieces);

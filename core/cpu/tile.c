@@ -5,9 +5,19 @@
 
 #include "transpose.h"
 
-/* Everything but the pointers is a constant where this is instantiated, so the loops unroll and acc lives in registers. */
-PK_INLINE void tile(const int rows, const int vectors, const pk_order order, int64_t k, const float *a, const float *b,
-                    int64_t b_stride, float *c, int64_t c_stride, int64_t columns, int32_t add) {
+/* The first n lanes of one accumulator, or all of them. */
+PK_INLINE void put(float *c, pk_vec v, int64_t n, int32_t add) {
+    if (n >= 16)
+        pk_store(c, add ? pk_add(pk_load(c), v) : v);
+    else if (n > 0)
+        pk_store_n(c, add ? pk_add(pk_load_n(c, n), v) : v, n);
+}
+
+/* Everything but the pointers is a constant where this is instantiated, so the loops unroll and acc
+ * lives in registers. */
+PK_INLINE void tile(const int rows, const int vectors, const pk_order order, int64_t k,
+                    const float *a, const float *b, int64_t b_stride, float *c, int64_t c_stride,
+                    int64_t columns, int32_t add) {
     pk_vec acc[PK_TILE_ROWS][8];
     _Pragma("GCC unroll 16") for (int i = 0; i < rows; i++)
         _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) acc[i][v] = pk_zero();
@@ -16,42 +26,34 @@ PK_INLINE void tile(const int rows, const int vectors, const pk_order order, int
         _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) bv[v] = pk_load(b + 16 * v);
         _Pragma("GCC unroll 16") for (int i = 0; i < rows; i++) {
             const pk_vec av = pk_set1(order == PK_ORDER_ROWS ? a[i * PK_A_ROW_STRIDE] : a[i]);
-            _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) acc[i][v] = pk_fma(av, bv[v], acc[i][v]);
+            _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++)
+                acc[i][v] = pk_fma(av, bv[v], acc[i][v]);
         }
         a += order == PK_ORDER_ROWS ? 1 : PK_A_COLUMN_STRIDE;
         b += b_stride;
     }
-    if (columns == 16 * vectors) {
-        _Pragma("GCC unroll 16") for (int i = 0; i < rows; i++, c += c_stride)
-            _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++)
-                pk_store(c + 16 * v, add ? pk_add(pk_load(c + 16 * v), acc[i][v]) : acc[i][v]);
-        return;
-    }
     _Pragma("GCC unroll 16") for (int i = 0; i < rows; i++, c += c_stride)
-        _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) {
-            const int64_t n = columns - 16 * v;
-            if (n > 0) pk_store_n(c + 16 * v, add ? pk_add(pk_load_n(c + 16 * v, n), acc[i][v]) : acc[i][v], n);
-        }
+        _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) put(c + 16 * v, acc[i][v], columns - 16 * v, add);
 }
 
-#define TILE(name, rows, vectors, order)                                                                      \
-    static void name(int64_t k, const float *a, const float *b, int64_t b_stride, float *c, int64_t c_stride, \
-                     int64_t columns, int32_t add) {                                                          \
-        tile(rows, vectors, order, k, a, b, b_stride, c, c_stride, columns, add);                             \
+#define TILE(name, rows, vectors, order)                                                    \
+    static void name(int64_t k, const float *a, const float *b, int64_t b_stride, float *c, \
+                     int64_t c_stride, int64_t columns, int32_t add) {                      \
+        tile(rows, vectors, order, k, a, b, b_stride, c, c_stride, columns, add);           \
     }
-#define TILE_WIDTHS(rows, wide)                                    \
-    TILE(narrow_r##rows, rows, 1, PK_ORDER_ROWS)                   \
-    TILE(narrow_c##rows, rows, 1, PK_ORDER_COLUMNS)                \
-    TILE(full_r##rows, rows, PK_TILE_VECTORS, PK_ORDER_ROWS)       \
-    TILE(full_c##rows, rows, PK_TILE_VECTORS, PK_ORDER_COLUMNS)    \
-    TILE(wide_r##rows, rows, wide, PK_ORDER_ROWS)                  \
+#define TILE_WIDTHS(rows, wide)                                 \
+    TILE(narrow_r##rows, rows, 1, PK_ORDER_ROWS)                \
+    TILE(narrow_c##rows, rows, 1, PK_ORDER_COLUMNS)             \
+    TILE(full_r##rows, rows, PK_TILE_VECTORS, PK_ORDER_ROWS)    \
+    TILE(full_c##rows, rows, PK_TILE_VECTORS, PK_ORDER_COLUMNS) \
+    TILE(wide_r##rows, rows, wide, PK_ORDER_ROWS)               \
     TILE(wide_c##rows, rows, wide, PK_ORDER_COLUMNS)
 #define ENTRY(o, rows, wide) {narrow_##o##rows, full_##o##rows, wide_##o##rows, 16 * (wide)}
 
 #if defined(__AVX512F__)
-#define EACH_ROWS(F)                                                                                  \
-    F(1, 8) F(2, 4) F(3, 4) F(4, 4) F(5, 4) F(6, 4) F(7, 2) F(8, 2) F(9, 2) F(10, 2) F(11, 2) F(12, 2) \
-    F(13, 2) F(14, 2)
+#define EACH_ROWS(F)                                        \
+    F(1, 8) F(2, 4) F(3, 4) F(4, 4) F(5, 4) F(6, 4) F(7, 2) \
+    F(8, 2) F(9, 2) F(10, 2) F(11, 2) F(12, 2) F(13, 2) F(14, 2)
 #elif PK_HAS_FMA
 #define EACH_ROWS(F) F(1, 4) F(2, 2) F(3, 2) F(4, 1) F(5, 1) F(6, 1)
 #else
@@ -72,7 +74,8 @@ int64_t pk_packed_a_floats(int64_t rows) {
     return pk_max_i64(rows * PK_A_ROW_STRIDE, by_column) + 16;
 }
 
-void pk_pack_a(pk_order order, const float *a, int64_t stride, int64_t rows, int64_t k, float *packed) {
+void pk_pack_a(pk_order order, const float *a, int64_t stride, int64_t rows, int64_t k,
+               float *packed) {
     if (order == PK_ORDER_ROWS) {
         for (int64_t r = 0; r < rows; r++, a += stride, packed += PK_A_ROW_STRIDE)
             PK_FOR16(i, c, k) pk_store(packed + i, pk_load_n(a + i, c));
@@ -81,14 +84,16 @@ void pk_pack_a(pk_order order, const float *a, int64_t stride, int64_t rows, int
     /* A store may run over the next k's place, which is written after it. */
     const int64_t tiles = pk_tile_split(rows);
     for (int64_t t = 0; t < tiles; t++) {
-        const int64_t begin = pk_tile_begin(rows, tiles, t), count = pk_tile_begin(rows, tiles, t + 1) - begin;
+        const int64_t begin = pk_tile_begin(rows, tiles, t),
+                      count = pk_tile_begin(rows, tiles, t + 1) - begin;
         for (int64_t q = 0; q < k; q++, packed += PK_A_COLUMN_STRIDE)
             pk_store(packed, pk_load_n(a + q * stride + begin, count));
         packed += (PK_PRODUCT_CHUNK - k) * PK_A_COLUMN_STRIDE;
     }
 }
 
-void pk_pack_b(pk_order order, const float *b, int64_t stride, int64_t k, int64_t columns, float *panel) {
+void pk_pack_b(pk_order order, const float *b, int64_t stride, int64_t k, int64_t columns,
+               float *panel) {
     if (order == PK_ORDER_ROWS) {
         if (columns == PK_TILE_COLUMNS) {
             for (int64_t q = 0; q < k; q++, b += stride, panel += PK_TILE_COLUMNS)
@@ -115,15 +120,18 @@ void pk_pack_b(pk_order order, const float *b, int64_t stride, int64_t k, int64_
     }
 }
 
-void pk_tile_column(pk_order order, int64_t rows, int64_t k, const float *packed_a, const float *panel, float *c,
-                    int64_t c_stride, int64_t columns, int32_t add) {
+void pk_tile_column(pk_order order, int64_t rows, int64_t k, const float *packed_a,
+                    const float *panel, float *c, int64_t c_stride, int64_t columns, int32_t add) {
     const int64_t tiles = pk_tile_split(rows);
     const int narrow = columns <= 16;
     for (int64_t t = 0; t < tiles; t++) {
-        const int64_t begin = pk_tile_begin(rows, tiles, t), count = pk_tile_begin(rows, tiles, t + 1) - begin;
+        const int64_t begin = pk_tile_begin(rows, tiles, t),
+                      count = pk_tile_begin(rows, tiles, t + 1) - begin;
         const pk_tile_row *row = &pk_tiles[order][count];
-        const float *a = order == PK_ORDER_ROWS ? packed_a + begin * PK_A_ROW_STRIDE
-                                                : packed_a + t * PK_PRODUCT_CHUNK * PK_A_COLUMN_STRIDE;
-        (narrow ? row->narrow : row->full)(k, a, panel, PK_TILE_COLUMNS, c + begin * c_stride, c_stride, columns, add);
+        const float *a = order == PK_ORDER_ROWS
+                             ? packed_a + begin * PK_A_ROW_STRIDE
+                             : packed_a + t * PK_PRODUCT_CHUNK * PK_A_COLUMN_STRIDE;
+        (narrow ? row->narrow : row->full)(k, a, panel, PK_TILE_COLUMNS, c + begin * c_stride,
+                                           c_stride, columns, add);
     }
 }

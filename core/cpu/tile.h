@@ -1,16 +1,18 @@
 /* tile.h: the micro-kernels under products and convolutions, and their packing.
  *
- * A tile is rows x columns of C, at most PK_TILE_ROWS x PK_TILE_COLUMNS, held in registers while k runs over one chunk.
- * Every element is one chain of fma over k: the shape of the tile changes no bit.  Packed A is a block of rows in one of
- * two orders, so that packing never transposes: ROWS keeps k contiguous, COLUMNS keeps the tile's rows contiguous.
- * Packed B is a panel [k][PK_TILE_COLUMNS], zero padded. */
+ * A tile is rows x columns of C, at most PK_TILE_ROWS x PK_TILE_COLUMNS, held in registers while k
+ * runs over one chunk. Every element is one chain of fma over k: the shape of the tile changes no
+ * bit.  Packed A is a block of rows in one of two orders, so that packing never transposes: ROWS
+ * keeps k contiguous, COLUMNS keeps the tile's rows contiguous. Packed B is a panel
+ * [k][PK_TILE_COLUMNS], zero padded. */
 #ifndef PK_TILE_H
 #define PK_TILE_H
 #include "pk_kernel.h"
 #include "pk_simd.h"
 #include "products.h"
 
-/* Accumulators fill the registers: 28 of 32 on AVX-512, 12 of 16 on AVX2 (two a vector), 24 of 32 on NEON. */
+/* Accumulators fill the registers: 28 of 32 on AVX-512, 12 of 16 on AVX2 (two a vector), 24 of 32
+ * on NEON. */
 #if defined(__AVX512F__)
 #define PK_TILE_ROWS 14
 #define PK_TILE_VECTORS 2
@@ -25,20 +27,20 @@
 
 typedef enum pk_order { PK_ORDER_ROWS = 0, PK_ORDER_COLUMNS = 1 } pk_order;
 
-/* Floats from one row (ROWS) or one k (COLUMNS) of packed A to the next: 16 more than a chunk, or rows would fall into
- * the same sets of the L1 cache. */
+/* Floats from one row (ROWS) or one k (COLUMNS) of packed A to the next: 16 more than a chunk, or
+ * rows would fall into the same sets of the L1 cache. */
 #define PK_A_ROW_STRIDE (PK_PRODUCT_CHUNK + 16)
 #define PK_A_COLUMN_STRIDE (PK_TILE_ROWS > 8 ? 16 : 8)
 
-/* c [rows, columns] (=|+=) a [rows, k] * b [k, columns], k <= PK_PRODUCT_CHUNK.  b must be readable to the next multiple
- * of 16 columns.  rows is the index into the tables below. */
-typedef void (*pk_tile_fn)(int64_t k, const float *a, const float *b, int64_t b_stride, float *c, int64_t c_stride,
-                           int64_t columns, int32_t add);
+/* c [rows, columns] (=|+=) a [rows, k] * b [k, columns], k <= PK_PRODUCT_CHUNK.  b must be readable
+ * to the next multiple of 16 columns.  rows is the index into the tables below. */
+typedef void (*pk_tile_fn)(int64_t k, const float *a, const float *b, int64_t b_stride, float *c,
+                           int64_t c_stride, int64_t columns, int32_t add);
 
 typedef struct pk_tile_row {
-    pk_tile_fn narrow;  /* up to 16 columns */
-    pk_tile_fn full;    /* up to PK_TILE_COLUMNS */
-    pk_tile_fn wide;    /* up to wide_columns: for few rows, so that enough fma are in flight */
+    pk_tile_fn narrow; /* up to 16 columns */
+    pk_tile_fn full;   /* up to PK_TILE_COLUMNS */
+    pk_tile_fn wide;   /* up to wide_columns: for few rows, so that enough fma are in flight */
     int64_t wide_columns;
 } pk_tile_row;
 
@@ -54,13 +56,26 @@ PK_INLINE int64_t pk_tile_begin(int64_t rows, int64_t tiles, int64_t i) { return
 int64_t pk_packed_a_floats(int64_t rows);
 /* Packs rows x k of A.  ROWS: a[r, k] at a[r * stride + k].  COLUMNS: at a[k * stride + r]. */
 #define pk_pack_a PK_LEVEL_NAME(pk_pack_a)
-void pk_pack_a(pk_order order, const float *a, int64_t stride, int64_t rows, int64_t k, float *packed);
-/* Packs k x columns of B into one panel; columns <= PK_TILE_COLUMNS.  ROWS: b[k * stride + j].  COLUMNS: b[j * stride + k]. */
+void pk_pack_a(pk_order order, const float *a, int64_t stride, int64_t rows, int64_t k,
+               float *packed);
+/* Packs k x columns of B into one panel; columns <= PK_TILE_COLUMNS.  ROWS: b[k * stride + j].
+ * COLUMNS: b[j * stride + k]. */
 #define pk_pack_b PK_LEVEL_NAME(pk_pack_b)
-void pk_pack_b(pk_order order, const float *b, int64_t stride, int64_t k, int64_t columns, float *panel);
+void pk_pack_b(pk_order order, const float *b, int64_t stride, int64_t k, int64_t columns,
+               float *panel);
 /* c [rows, columns] (=|+=) packed A * one panel. */
 #define pk_tile_column PK_LEVEL_NAME(pk_tile_column)
-void pk_tile_column(pk_order order, int64_t rows, int64_t k, const float *packed_a, const float *panel, float *c,
-                    int64_t c_stride, int64_t columns, int32_t add);
+void pk_tile_column(pk_order order, int64_t rows, int64_t k, const float *packed_a,
+                    const float *panel, float *c, int64_t c_stride, int64_t columns, int32_t add);
+
+/* pk_activation on sixteen lanes; inlined with a constant it costs no branch. */
+PK_INLINE pk_vec pk_activate(pk_vec x, int32_t activation) {
+    switch (activation) {
+    case PK_ACT_RELU: return pk_relu(x);
+    case PK_ACT_TANH: return pk_tanh(x);
+    case PK_ACT_SIGMOID: return pk_sigmoid(x);
+    default: return x;
+    }
+}
 
 #endif

@@ -3,7 +3,8 @@
 #define PK_TRANSPOSE_H
 #include "pk_simd.h"
 
-/* Interleave within each 16-byte quarter of a register: a0 b0 a1 b1, a2 b2 a3 b3, and the same by pairs of floats. */
+/* Interleave within each 16-byte quarter of a register: a0 b0 a1 b1, a2 b2 a3 b3, and the same by
+ * pairs of floats. */
 #if defined(__AVX512F__)
 #define PK_LOW(a, b) ((pk_part)_mm512_unpacklo_ps(a, b))
 #define PK_HIGH(a, b) ((pk_part)_mm512_unpackhi_ps(a, b))
@@ -28,11 +29,13 @@
 
 typedef float pk_four_u __attribute__((vector_size(16), may_alias, aligned(4)));
 
-/* Four floats of each of the rows that one part's quarters stand for: rows 0, 4, 8, 12 of p on AVX-512. */
+/* Four floats of each of the rows that one part's quarters stand for: rows 0, 4, 8, 12 of p on
+ * AVX-512. */
 PK_INLINE pk_part pk_quarters(const float *p, int64_t stride) {
     const pk_four a = *(const pk_four_u *)p;
 #if defined(__AVX512F__)
-    const pk_four b = *(const pk_four_u *)(p + 4 * stride), c = *(const pk_four_u *)(p + 8 * stride);
+    const pk_four b = *(const pk_four_u *)(p + 4 * stride),
+                  c = *(const pk_four_u *)(p + 8 * stride);
     const pk_four d = *(const pk_four_u *)(p + 12 * stride);
     const __m256 ab = _mm256_insertf128_ps(_mm256_castps128_ps256(a), b, 1);
     const __m256 cd = _mm256_insertf128_ps(_mm256_castps128_ps256(c), d, 1);
@@ -51,7 +54,8 @@ PK_INLINE void pk_columns_of_16(const float *p, int64_t stride, pk_vec out[4]) {
     PK_PARTWISE {
         const float *q = p + i_ * PK_PART_LANES * stride;
         const pk_part a = pk_quarters(q, stride), b = pk_quarters(q + stride, stride);
-        const pk_part c = pk_quarters(q + 2 * stride, stride), d = pk_quarters(q + 3 * stride, stride);
+        const pk_part c = pk_quarters(q + 2 * stride, stride),
+                      d = pk_quarters(q + 3 * stride, stride);
         const pk_part ab = PK_LOW(a, b), cd = PK_LOW(c, d), ef = PK_HIGH(a, b), gh = PK_HIGH(c, d);
         out[0].p[i_] = PK_LOW2(ab, cd);
         out[1].p[i_] = PK_HIGH2(ab, cd);

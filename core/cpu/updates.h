@@ -10,6 +10,10 @@
 
 #include "pk_kernel.h"
 
+#ifndef PK_BOTH
+#define PK_BOTH
+#endif
+
 /* Elements between cuts.  Norms are summed in chunks of this size, so it is part of the numbers: do not tune it. */
 #define PK_UPDATE_CHUNK 4096
 #define PK_UPDATE_MAX_SLOTS 3
@@ -75,7 +79,7 @@ static inline double pk_update_number(const pk_call *call, const pk_rule *rule, 
 }
 
 /* Clip, then regularise.  The comparisons are written so that a NaN stays a NaN. */
-static inline float pk_update_gradient(const pk_update u, float g, float p) {
+PK_BOTH static inline float pk_update_gradient(const pk_update u, float g, float p) {
     g *= u.scale;
     g = g > u.limit ? u.limit : g;
     g = g < -u.limit ? -u.limit : g;

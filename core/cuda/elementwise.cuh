@@ -18,6 +18,8 @@ PK_DEVICE float pk_sigmoid(float x) {
     const float e = expf(-fabsf(x));
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
+/* x cut to [low, high]; a NaN stays one. */
+PK_DEVICE float pk_cut(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 PK_DEVICE float pk_softplus(float x) { return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x))); }
 
 enum { PK_ACT_NONE = 0, PK_ACT_RELU = 1, PK_ACT_TANH = 2, PK_ACT_SIGMOID = 3 }; /* as in core/cpu/products.h */

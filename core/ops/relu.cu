@@ -8,8 +8,9 @@ struct relu {
 struct drelu {
     PK_DEVICE float operator()(float y, float dy) const { return y > 0.0f ? dy : 0.0f; }
 };
-pk_status forward(const pk_call *call) { return pk_map<1>(call, relu{}); }
-pk_status backward(const pk_call *call) { return pk_map<2>(call, drelu{}); }
-}
+pk_status relu_forward(const pk_call *call) { return pk_map<1>(call, relu{}); }
+pk_status relu_backward(const pk_call *call) { return pk_map<2>(call, drelu{}); }
+} /* namespace */
 
-PK_OP(relu, {"relu.forward(x: f32) -> (y: f32)", forward}, {"relu.backward(y: f32, dy: f32) -> (dx: f32)", backward});
+PK_OP(relu, {"relu.forward(x: f32) -> (y: f32)", relu_forward},
+      {"relu.backward(y: f32, dy: f32) -> (dx: f32)", relu_backward});

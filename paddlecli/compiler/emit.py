@@ -101,7 +101,7 @@ class _Writer:
             self.shared[kind, name] = make()
         return self.shared[kind, name]
 
-    # -- tensors ----------------------------------------------------------------------------------------------------
+    # -- tensors -----------------------------------------------------------------------------------
     def index(self, t: Tensor) -> int:
         """Index of a tensor's record, written at first use."""
         if t.role == "input":
@@ -136,7 +136,7 @@ class _Writer:
             return self.w.tensor(t.name, t.spec, "alias", self.index(self.memory.alias[id(t)]))
         return self.w.tensor(t.name, t.spec, "slot", self.memory.slots[id(t)])
 
-    # -- entries ----------------------------------------------------------------------------------------------------
+    # -- entries -----------------------------------------------------------------------------------
     def entry(self, index: int, entry: Entry, memory: MemoryPlan) -> EntryInfo:
         """Writes one entry."""
         self.local, self.keep, self.memory = {}, [], memory

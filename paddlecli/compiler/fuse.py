@@ -88,7 +88,7 @@ def _fuse(nodes: Sequence[Node], view: _Readers, notes: list[str]) -> list[Node]
     return _weight_and_bias(result)
 
 
-# -- forward chains ---------------------------------------------------------------------------------------------------
+# -- forward chains --------------------------------------------------------------------------------
 def _next(node: Node, view: _Readers, here: set[int]) -> Node | None:
     reader = view.only(node.outputs[0])
     return reader if reader is not None and id(reader) in here and not node.accumulate else None
@@ -178,7 +178,7 @@ def _norm_chain(node: Node, view: _Readers, here: set[int]) -> tuple[Node, list[
     return replace(node, attrs=attrs, results=results), [node, following]
 
 
-# -- gradients --------------------------------------------------------------------------------------------------------
+# -- gradients -------------------------------------------------------------------------------------
 def _weight_and_bias(nodes: list[Node]) -> list[Node]:
     """dw and db of one product in one pass over dz, at the place of the later of the two."""
     biases = {

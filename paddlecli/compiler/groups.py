@@ -69,7 +69,6 @@ class Group:
             (None when every parameter is a table).
         count: i64 state [1], updates done so far.
         rate: f32 argument [1], the learning rate.
-        guard: i32 [1]; where it is 0 the update must not happen (None: no guard).
     """
 
     optimizer: OptimizerSpec
@@ -80,4 +79,3 @@ class Group:
     tables: tuple[Table, ...]
     count: Tensor
     rate: Tensor
-    guard: Tensor | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from paddlecli import ops
 from paddlecli.graph.autodiff import whole
 from paddlecli.graph.ir import Entry, Item, Loop, Node, Tensor, storage_of
 
@@ -36,7 +37,8 @@ def _movable(node: Node) -> bool:
     """Row-wise, on step views and whole tensors only; ``previous`` and ``prefix`` views tie a node
     to its step."""
     tensors = [*node.inputs, *node.outputs]
-    return node.kernel.rowwise and not any(t.role in ("previous", "prefix") for t in tensors)
+    rowwise = ops.get(node.kernel.op).is_rowwise(node.kernel, node.attrs)
+    return rowwise and not any(t.role in ("previous", "prefix") for t in tensors)
 
 
 def _ids(tensors: list[Tensor]) -> set[int]:

@@ -77,7 +77,7 @@ class PlanWriter:
         self.origin("", 0, 0, "")
         self.symbol("batch")
 
-    # -- texts, sizes, places ---------------------------------------------------------------------------------------
+    # -- texts, sizes, places ----------------------------------------------------------------------
     def _text(self, text: str) -> int:
         if text not in self._strings:
             self._strings[text] = len(self._string_bytes)
@@ -164,7 +164,7 @@ class PlanWriter:
         self._ranges.append(r.RANGE.pack(self._text(name), kind, _DTYPE[dtype], 0, size))
         return len(self._ranges) - 1
 
-    # -- tensors ----------------------------------------------------------------------------------------------------
+    # -- tensors -----------------------------------------------------------------------------------
     def tensor(
         self,
         name: str,
@@ -231,7 +231,7 @@ class PlanWriter:
         self._arguments.append((name, tensor))
         return tensor
 
-    # -- nodes ------------------------------------------------------------------------------------------------------
+    # -- nodes -------------------------------------------------------------------------------------
     def node_count(self) -> int:
         """Nodes written so far."""
         return len(self._nodes)
@@ -404,7 +404,7 @@ class PlanWriter:
         )
         return len(self._entries) - 1
 
-    # -- bytes ------------------------------------------------------------------------------------------------------
+    # -- bytes -------------------------------------------------------------------------------------
     def _define_axes(self) -> dict[Axis, str]:
         """The input that gives each axis its offsets. An outer level that no input lies on gets an
         input of offsets alone, named ``<input>@<axis>``."""

@@ -22,21 +22,20 @@ def show_memory(stages: Stages) -> str:
 
 
 def _entry(entry: Entry, plan: MemoryPlan) -> Iterator[str]:
-    yield (
-        f"entry {entry.name}: {len(plan.lives)} temporaries in {slot_count(plan)} slots, {plan.inplace} in place, "
-        f"{len(plan.dropped)} views"
-    )
+    shared = f"{len(plan.lives)} temporaries in {slot_count(plan)} slots"
+    yield f"entry {entry.name}: {shared}, {plan.inplace} in place, {len(plan.dropped)} views"
     apart = sum(nominal_bytes(v.tensor.spec) for v in plan.lives)
     sizes: dict[int, int] = {}
     for life in plan.lives:
-        slot = plan.slots[id(life.tensor)]
-        sizes[slot] = max(sizes.get(slot, 0), nominal_bytes(life.tensor.spec))
-        yield f"  slot {slot}  nodes {life.first}-{life.last}  {life.tensor.spec}  {life.tensor.name}"
+        t, slot = life.tensor, plan.slots[id(life.tensor)]
+        sizes[slot] = max(sizes.get(slot, 0), nominal_bytes(t.spec))
+        yield f"  slot {slot}  nodes {life.first}-{life.last}  {t.spec}  {t.name}"
     if apart:
         yield f"  at batch 64: {sum(sizes.values())} bytes in slots, {apart} without sharing"
     for item in entry.items:
         if isinstance(item, Loop) and item.kind == "scan" and item.axis is not None:
-            yield f"  scan over {item.axis.name}{' reversed' if item.reverse else ''}: {_per_token(item)} bytes a token kept"
+            over = f"{item.axis.name}{' reversed' if item.reverse else ''}"
+            yield f"  scan over {over}: {_per_token(item)} bytes a token kept"
 
 
 def _per_token(loop: Loop) -> int:

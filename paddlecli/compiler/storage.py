@@ -10,7 +10,6 @@ from math import prod
 from paddlecli import ops
 from paddlecli.compiler.artifact import Placement
 from paddlecli.compiler.groups import OptimizerSpec, Segment
-from paddlecli.errors import ConfigError
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Graph, ParameterInfo, Tensor
 from paddlecli.ops.spec import DTYPES, Spec
@@ -117,12 +116,12 @@ def _owners(graph: Graph, optimizers: Mapping[str, OptimizerSpec], storage: Stor
     for entry in graph.entries.values():
         for update in entry.updates:
             if update.optimizer not in optimizers:
-                raise ConfigError(
-                    f"entry {entry.name!r} asks for optimizer {update.optimizer!r}; there are {sorted(optimizers)}"
-                )
+                text = f"entry {entry.name!r} asks for optimizer {update.optimizer!r}"
+                raise fault(update.origin, f"{text}; there are {sorted(optimizers)}")
             for p in update.parameters:
-                if storage.owner.setdefault(p, update.optimizer) != update.optimizer:
-                    text = f"parameter {p!r} is updated by {storage.owner[p]!r} and by {update.optimizer!r}"
+                other = storage.owner.setdefault(p, update.optimizer)
+                if other != update.optimizer:
+                    text = f"parameter {p!r} is updated by {other!r} and by {update.optimizer!r}"
                     raise fault(update.origin, f"{text}: give each parameter to one optimizer")
 
 

@@ -100,35 +100,39 @@ def _step(
     items, late = _split(entry.items)
     e = Emitter(graph, items, "u.")
     done = Entry(**{**vars(entry), "items": items, "fetches": dict(entry.fetches)})
-    if entry.loss is not None:
-        ok, bad = e.apply("check_finite", entry.loss)
-        done.finite, done.halt, done.fetches["finite"] = ok, bad, ok
-    items += [replace(node, guard=done.finite) for node in late]
+    moving: list[Node] = []
+    norms: list[Tensor] = []
     for update in entry.updates:
         rate = rate_argument(update.optimizer, arguments)
         group = _group(graph, done, update.parameters, optimizers[update.optimizer], storage, rate)
-        _append(e, done, group)
+        norm = _append(e, group, moving)
+        if norm is not None:
+            norms.append(norm)
+            only = len(entry.updates) == 1
+            done.fetches["gradient_norm" if only else f"gradient_norm.{update.optimizer}"] = norm
+    _check(e, done, norms)
+    items += [replace(node, guard=done.finite) for node in (*late, *moving)]
     return done
 
 
-def _append(e: Emitter, entry: Entry, group: Group) -> None:
-    """An optimizer's nodes. Where clipping computes the gradients' norm anyway, it must be finite
-    too."""
+def _append(e: Emitter, group: Group, moving: list[Node]) -> Tensor | None:
+    """An optimizer's nodes: those of its clipping here, those that change something to ``moving``."""
     nodes: list[Item] = []
     norm = append_updates(Emitter(e.graph, nodes, f"u.{group.optimizer.name}."), group)
-    guard = entry.finite
-    first = next(i for i, n in enumerate(nodes) if isinstance(n, Node) and n.kernel.updates)
-    e.items += nodes[:first]
-    if norm is not None:
-        both = norm if entry.loss is None else e.apply("sum", [entry.loss, norm])
-        guard, entry.halt = e.apply("check_finite", both)
-        entry.finite = entry.fetches["finite"] = guard
-        only = len(entry.updates) == 1
-        entry.fetches["gradient_norm" if only else f"gradient_norm.{group.optimizer.name}"] = norm
-    for node in nodes[first:]:
-        if isinstance(node, Node) and node.kernel.updates:
-            node.guard = guard
-    e.items += nodes[first:]
+    for node in nodes:
+        assert isinstance(node, Node)
+        (moving if node.kernel.updates else e.items).append(node)
+    return norm
+
+
+def _check(e: Emitter, entry: Entry, norms: list[Tensor]) -> None:
+    """The loss must be finite before anything changes, and the norms of gradients that clipping
+    takes anyway."""
+    numbers = [*([] if entry.loss is None else [entry.loss]), *norms]
+    if numbers:
+        whole = numbers[0] if len(numbers) == 1 else e.apply("sum", numbers)
+        entry.finite, entry.halt = e.apply("check_finite", whole)
+        entry.fetches["finite"] = entry.finite
 
 
 def _split(items: list[Item]) -> tuple[list[Item], list[Node]]:
@@ -173,7 +177,6 @@ def _group(
         ),
         count=Tensor(count_name(stem), Spec.of(1, dtype="i64"), "state"),
         rate=rate,
-        guard=entry.finite,
     )
 
 

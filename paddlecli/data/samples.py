@@ -74,7 +74,7 @@ def _raw(dataset: Dataset, field: FieldSpec, value: NDArray[Any]) -> list[float]
     offset = np.asarray(found.offset) if found else np.zeros(flat.size)
     raw = flat * np.asarray(found.divisor) + offset if found else flat
     places = np.floor(-np.log10(divisor * 2.0**-24)).astype(int)
-    return [round(float(r), int(p)) for r, p in zip(raw, places, strict=True)]
+    return [round(float(r), int(p)) + 0.0 for r, p in zip(raw, places, strict=True)]
 
 
 def write(dataset: Dataset, split: str, count: int, folder: Path) -> list[Path]:

@@ -15,7 +15,7 @@ from paddlecli.config.recipe import Recipe
 from paddlecli.data.opening import open_dataset
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.engine.machine import Machine, ProfileRow
-from paddlecli.engine.prepare import data_of, fields_of, prepare
+from paddlecli.engine.prepare import fields_of, prepare
 from paddlecli.engine.rates import LearningRates
 from paddlecli.engine.requests import Maker
 from paddlecli.errors import NumericalError
@@ -122,14 +122,14 @@ class _Runner:
 
 
 def _data(recipe: Recipe, spec: DatasetSpec) -> Dataset:
+    size = {"samples": _BATCHES * recipe.train.batch_size, "test_samples": 0}
     if spec.generated and recipe.data is not None:
-        return data_of(recipe)
+        return open_dataset(recipe.data.name, {**recipe.data.arguments, **size})
     axes = {axis for f in spec.fields for axis in f.axes}
     return open_dataset("generated", {
         "fields": [_field(f) for f in spec.fields],
-        "samples": _BATCHES * recipe.train.batch_size,
-        "test_samples": 0,
         "lengths": dict.fromkeys(sorted(axes), _LENGTHS),
+        **size,
     })  # fmt: skip
 
 

@@ -11,8 +11,9 @@ which events are before it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,12 +222,24 @@ class Trainer:
         numbers = dict(zip(entry.fetches, outcome.results[bad].tolist(), strict=False))
         self.means.log.add("not_finite", step, {"epoch": self.place.epoch + 1, "rows": rows, **numbers})
         shown = ", ".join(map(str, rows[:8])) + (f" ... ({len(rows)} rows)" if len(rows) > 8 else "")
-        kept = list(self.means.run.checkpoints.glob("step-*"))
-        saved = f"the last good checkpoint is {max(kept).name}" if kept else "no checkpoint had been saved before it"
+        saved = self._last_good()
         return NumericalError(
             f"step {step + 1}: the loss is not finite (rows {shown} of the training data); the update was not made; {saved}",
             hint="a smaller learning rate, gradient clipping or cleaner data may help; the rows are in metrics.jsonl",
         )
+
+    def _last_good(self) -> str:
+        kept = list(self.means.run.checkpoints.glob("step-*"))
+        return f"the last good checkpoint is {max(kept).name}" if kept else "no checkpoint had been saved before it"
+
+    def _check_finite(self, model: Mapping[str, NDArray[Any]]) -> None:
+        """A step whose loss was finite may still have taken a parameter beyond all bounds: that is never saved."""
+        for name, value in model.items():
+            if value.dtype.kind == "f" and not np.isfinite(value).all():
+                raise NumericalError(
+                    f"step {self.place.step}: {name} is not finite, though the loss was; {self._last_good()}",
+                    hint="a smaller learning rate or gradient clipping may help",
+                )
 
     # -- the end of an epoch ----------------------------------------------------------------------------------------
     def _end_epoch(self) -> None:
@@ -338,7 +351,9 @@ class Trainer:
         is_best = best is not None and best.step == place.step
         choice = f"best {self.recipe.checkpoint.monitor} {best.value:.6g}" if best is not None and is_best else "last"
         state = {**place.state(), **({} if value is None else {"value": value})}
-        folder = means.store.save(Snapshot(*means.machine.arrays(self.prepared.graph), state, choice))
+        model, rest = means.machine.arrays(self.prepared.graph)
+        self._check_finite(model)
+        folder = means.store.save(Snapshot(model, rest, state, choice))
         if best is None or is_best:
             modeldir.renew(means.run.model, folder)
         means.run.write("summary.json", {"step": place.step, "epoch": place.epoch, "last": place.latest,

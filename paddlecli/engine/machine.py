@@ -81,9 +81,9 @@ class Machine:
         from paddlecli.runtime.device import device
 
         self.artifact = artifact
-        self._plan = Plan(artifact.plan)
-        self._params = Params(self._plan)
         self._device = device(threads=threads)
+        self._plan = Plan(artifact.plan, self._device.kind)
+        self._params = Params(self._plan)
         self._session = Session(
             self._plan, self._params, self._device, profile=profile, poison=settings.debug() >= _POISON
         )
@@ -193,7 +193,7 @@ class Machine:
     # -- facts ------------------------------------------------------------------------------------------------------
     def info(self) -> dict[str, Any]:
         """Backend, instruction-set level, build of the core, device and threads."""
-        found = native.info()
+        found = native.info(self._device.kind)
         return {
             "backend": found.backend, "level": found.level, "build": found.build, "device": str(self._device),
             "threads": self._device.threads,
@@ -201,7 +201,7 @@ class Machine:
 
     def allocations_in_steps(self) -> int:
         """Allocations that steps made since the core was loaded; none are allowed."""
-        return native.counters().allocations_in_steps
+        return native.counters(self._device.kind).allocations_in_steps
 
     def profile(self) -> tuple[ProfileRow, ...]:
         """Time by node since `clear_profile`, in the plan's order; empty without `profile`."""

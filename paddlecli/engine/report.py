@@ -90,7 +90,8 @@ class Result:
         """The lines at the end of a training."""
         head = f"{self.status} after {plural(self.epochs, 'epoch')}, {plural(self.steps, 'step')}, {self.seconds:.1f} s"
         lines = [f"{head} ({self.samples_per_second:,.0f} samples/s)"]
-        lines += [f"{split:9} {listed(values)}" for split, values in self.metrics.items() if values]
+        splits = sorted(self.metrics, key=lambda split: (split != "train", split))
+        lines += [f"{split:9} {listed(self.metrics[split])}" for split in splits if self.metrics[split]]
         lines += [e.text() for e in self.expectations]
         lines += self.notes
         run = shlex.quote(str(self.run_dir))

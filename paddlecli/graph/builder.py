@@ -225,7 +225,7 @@ class Builder(Emitter):
         self._layers: dict[str, int] = {}
         graph.entries[name] = self.entry
 
-    # -- paths ------------------------------------------------------------------------------------------------------
+    # -- paths -------------------------------------------------------------------------------------
     def unique(self, kind: str) -> str:
         """``fc1``, ``fc2`` ...: the name of the next layer of a kind in the present scope."""
         key = "/".join([*self._path, kind])
@@ -305,7 +305,7 @@ class Builder(Emitter):
         finally:
             self.origin = saved
 
-    # -- tensors ----------------------------------------------------------------------------------------------------
+    # -- tensors -----------------------------------------------------------------------------------
     def input(self, name: str, spec: Spec | None = None) -> Tensor:
         """An input of the graph, declared at first use."""
         found = self.graph.inputs.get(name)
@@ -369,7 +369,7 @@ class Builder(Emitter):
             self.graph.arguments[name] = found
         return found.tensor
 
-    # -- what an entry is for ---------------------------------------------------------------------------------------
+    # -- what an entry is for ----------------------------------------------------------------------
     def loss(
         self, values: Tensor, name: str = "loss", count: str = "", counted: Tensor | None = None
     ) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from paddlecli.graph.ir import Entry, Item, Loop, Node, Tensor, storage_of
+from paddlecli.graph.ir import Entry, Item, Loop, Node, Tensor, storage_of, tensors_of
 
 
 def prune(entry: Entry) -> Entry:
@@ -24,13 +24,19 @@ def prune(entry: Entry) -> Entry:
             if body:
                 kept.append(replace(item, body=body))
         elif _used(item, needed):
-            want([*item.inputs, *([item.guard] if item.guard is not None else [])])
+            want(_read(item))
             kept.append(item)
     return Entry(**{**vars(entry), "items": kept[::-1]})
 
 
 def _used(node: Node, needed: set[int]) -> bool:
     return any(t.persistent or id(s) in needed for t in node.outputs for s in (t, *storage_of(t)))
+
+
+def _read(node: Node) -> list[Tensor]:
+    """What a node reads, results that it adds to among them."""
+    added = [t for port in node.accumulate for t in tensors_of(node.results[port])]
+    return [*node.inputs, *added, *([node.guard] if node.guard is not None else [])]
 
 
 def _loop(loop: Loop, needed: set[int], want: Callable[[list[Tensor]], None]) -> list[Node]:
@@ -42,7 +48,7 @@ def _loop(loop: Loop, needed: set[int], want: Callable[[list[Tensor]], None]) ->
         body = []
         for node in reversed(loop.body):
             if _used(node, needed):
-                want(node.inputs)
+                want(_read(node))
                 body.append(node)
         if len(needed) == before:
             return body[::-1]

@@ -33,7 +33,7 @@ VERSION = 1
 Plain = dict[str, Any]
 
 
-# -- to text ----------------------------------------------------------------------------------------------------------
+# -- to text ---------------------------------------------------------------------------------------
 def to_yaml(graph: Graph) -> str:
     """The graph as YAML text.
 
@@ -187,6 +187,7 @@ class _Names:
             )
         found: Plain = {
             "op": item.kernel.full_name,
+            "version": op.version,
             "args": self._ports(item.args),
             "results": self._ports(item.results),
         }
@@ -208,7 +209,7 @@ def _origin(origin: Origin) -> Plain:
     return {"layer": origin.path} if origin.path else {}
 
 
-# -- from text --------------------------------------------------------------------------------------------------------
+# -- from text -------------------------------------------------------------------------------------
 def from_yaml(text: str, source: str = "graph.yaml") -> Graph:
     """The graph that ``to_yaml`` wrote.
 
@@ -340,6 +341,12 @@ class _Reader:
             raise RunError(
                 f"{self.source} uses the op {op!r}, which this version does not have",
                 hint="update paddlecli",
+            )
+        if plain["version"] != ops.get(op).version:
+            raise RunError(
+                f"{self.source} uses {op!r} in version {plain['version']}, this paddlecli has version "
+                f"{ops.get(op).version}",
+                hint="use the paddlecli that wrote the run",
             )
         kernel = next(k for k in ops.get(op).kernels if k.name == kernel_name)
 

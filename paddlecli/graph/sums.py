@@ -84,11 +84,11 @@ class Sums:
 
     def summed(self, a: Tensor, b: Tensor) -> Tensor:
         """a + b in a new tensor."""
-        like = a if a.is_view else None
-        kernel = ops.get("sum").forward
         name = self.emitter().fresh("sum")
-        base = None if like is None or like.base is None else Tensor(f"{name}.steps", like.base.spec)
-        total = Tensor(name, a.spec, a.role if base is not None else "value", base=base)
+        total = Tensor(name, a.spec)
+        if a.base is not None:
+            total = Tensor(name, a.spec, "step", base=Tensor(f"{name}.steps", a.base.spec))
+        kernel = ops.get("sum").forward
         self.sink.append(Node(kernel, {"xs": [a, b]}, {"y": total}, {}, self.at))
         return total
 

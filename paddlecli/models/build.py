@@ -75,9 +75,9 @@ def _only(recipe: Recipe) -> str:
     """Name of the one optimizer; a recipe's single one is called ``default``."""
     found = [name or DEFAULT_OPTIMIZER for name in recipe.optimizers()]
     if len(found) != 1:
-        names = ", ".join(found)
-        text = f"there are {len(found)} optimizers ({names}), but the network has no entries that say which to use"
-        raise fault(_origin(recipe, "optimizer"), text)
+        text = f"there are {len(found)} optimizers ({', '.join(found)})"
+        why = "but the network has no entries that say which to use"
+        raise fault(_origin(recipe, "optimizer"), f"{text}, {why}")
     return found[0]
 
 

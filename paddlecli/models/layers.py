@@ -18,31 +18,14 @@ from paddlecli.config.types import Count, Fraction, Name, Natural, Pair, Positiv
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Tensor
 from paddlecli.models.network import Network
+from paddlecli.ops._unary import activation as named_activation
 from paddlecli.ops.sequence_pool import MODES
 
 Activation = Literal[
-    "none",
-    "relu",
-    "tanh",
-    "sigmoid",
-    "softmax",
-    "leaky_relu",
-    "elu",
-    "selu",
-    "relu6",
-    "swish",
-    "gelu",
-    "mish",
-    "hard_sigmoid",
-    "hard_swish",
-    "soft_relu",
-    "softplus",
-    "softsign",
-    "stanh",
-    "exp",
-    "square",
-    "abs",
-]
+    "none", "softmax", "abs", "brelu", "elu", "exp", "gelu", "gelu_tanh", "hard_shrink", "hard_sigmoid", "hard_swish",
+    "hardtanh", "leaky_relu", "logsigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "soft_relu", "softplus",
+    "softshrink", "softsign", "square", "stanh", "swish", "tanh", "tanh_shrink", "thresholded_relu",
+]  # fmt: skip
 """What a layer can end with, with the op's default attributes."""
 Initializer = Annotated[str | dict[str, dict[str, Any]], Call("initializer")]
 """A registered initializer: its name, or ``{uniform: {low: -0.1, high: 0.1}}``."""
@@ -60,9 +43,10 @@ def activate(net: Network, x: Tensor, activation: str) -> Tensor:
     """``activation`` of x; x itself for ``none``."""
     if activation == "none":
         return x
-    if activation == "relu6":
-        return net.apply("clip", x, low=0.0, high=6.0)  # type: ignore[no-any-return]
-    return net.apply(activation, x)  # type: ignore[no-any-return]
+    if activation == "softmax":
+        return net.apply("softmax", x, axis=-1)  # type: ignore[no-any-return]
+    op, attrs = named_activation(activation)
+    return net.apply(op, x, **attrs)  # type: ignore[no-any-return]
 
 
 @LAYERS.register("fc")
@@ -161,10 +145,8 @@ def conv2d(
             )
         channels, (kh, kw) = x.spec.shape[1].coefficient, _both(size)
         if channels % groups or filters % groups:
-            raise fault(
-                net.origin,
-                f"[conv2d] {channels} channels and {filters} filters do not divide into {groups} groups",
-            )
+            text = f"{channels} channels and {filters} filters do not divide into {groups} groups"
+            raise fault(net.origin, f"[conv2d] {text}")
         deviation = math.sqrt(2.0 / (kh * kw * channels))
         init = (
             {"name": "normal", "mean": 0.0, "std": deviation}
@@ -237,34 +219,28 @@ def batch_norm(
     bad batch out of it.
     """
     with net.layer("batch_norm"):
-        channels = x.spec.shape[1].coefficient
-        w = net.parameter("w", (channels,), {"name": "constant", "value": 1.0})
-        b = net.parameter("b", (channels,), "constant")
-        mean, variance = (
-            net.state("mean", (channels,)),
-            net.state("variance", (channels,), initial=1.0),
-        )
-        op = ops.get("batch_norm")
-        if not net.training or use_global_stats:
-            y = net.emit(
-                op.inference,
-                {"x": x, "w": w, "b": b, "mean": mean, "variance": variance},  # type: ignore[attr-defined]
-                {"epsilon": epsilon},
-                out={"y": x},
+        if x.spec.ndim < 2 or not x.spec.shape[1].known:
+            raise fault(
+                net.origin, f"[batch_norm] {x.name} is {x.spec}: [N, channels, ...] is needed"
             )
+        channels = x.spec.shape[1].coefficient
+        args = {
+            "x": x,
+            "w": net.parameter("w", (channels,), {"name": "constant", "value": 1.0}),
+            "b": net.parameter("b", (channels,), "constant"),
+        }
+        running = {
+            "mean": net.state("mean", (channels,)),
+            "variance": net.state("variance", (channels,), initial=1.0),
+        }
+        op: Any = ops.get("batch_norm")
+        if not net.training or use_global_stats:
+            y = net.emit(op.inference, {**args, **running}, {"epsilon": epsilon}, out={"y": x})
             return activate(net, y, activation)
-        y, batch_mean, batch_rstd = net.emit(
-            op.forward, {"x": x, "w": w, "b": b}, {"epsilon": epsilon}
-        )
+        y, mean, rstd = net.emit(op.forward, args, {"epsilon": epsilon})
+        batch = {"batch_mean": mean, "batch_rstd": rstd}
         net.update(
-            op.update_running,
-            {
-                "mean": mean,
-                "variance": variance,
-                "batch_mean": batch_mean,  # type: ignore[attr-defined]
-                "batch_rstd": batch_rstd,
-            },
-            {"momentum": momentum, "epsilon": epsilon},
+            op.update_running, {**running, **batch}, {"momentum": momentum, "epsilon": epsilon}
         )
         return activate(net, y, activation)
 
@@ -329,9 +305,7 @@ def sequence_pool(
 def _scan(*, block: Name, reverse: bool = False) -> None:
     """Runs a block over each sequence, step by step, carrying its memories; ``reverse`` reads from
     the end."""
-    raise TypeError(
-        "scan is written by paddlecli.models.written; in code call paddlecli.models.recurrence.scan"
-    )
+    raise TypeError("scan is written by models/written.py; in code call models.recurrence.scan")
 
 
 @LAYERS.register("decode")
@@ -345,6 +319,4 @@ def _decode(
 ) -> None:
     """Repeats a block on its own choice (the id with the highest first output) from ``start`` until
     ``end`` or ``max_length``."""
-    raise TypeError(
-        "decode is written by paddlecli.models.written; in code call paddlecli.models.recurrence.decode"
-    )
+    raise TypeError("decode is written by models/written.py; in code call models.recurrence.decode")

@@ -44,7 +44,7 @@ UNARY = (
     "tanh_shrink",
     "thresholded_relu",
 )
-BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "pow")
+BINARY = ("add", "sub", "mul", "div", "max", "min", "pow")
 _TYPES: dict[str, Any] = {"int": int, "float": float, "bool": bool, "list": tuple[int, ...]}
 
 
@@ -53,8 +53,7 @@ def plain_layers() -> Iterator[tuple[str, Callable[..., Any]]]:
     """One layer for each op named above; its attributes, with the op's defaults, are the layer's
     arguments."""
     for name in (*UNARY, *BINARY):
-        if name in ops.names():
-            yield name, _layer(name, 1 if name in UNARY else 2)
+        yield name, _layer(name, 1 if name in UNARY else 2)
 
 
 def _layer(name: str, count: int) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import LAYERS, LOSSES
-from paddlecli.config.schema import Block, Entry, LayerCall, LossCall, WrittenModel
+from paddlecli.config.schema import Block, Entry, Input, LayerCall, LossCall, WrittenModel
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Origin, Tensor, Update
 from paddlecli.models.network import DTYPES, Network
@@ -39,25 +39,30 @@ class Writer:
                         self.net.origin,
                         f"the data set {self.net.data.name!r} has no field {name!r}; it has {have}",
                     )
-                row = tuple(d.coefficient for d in tensor.spec.shape[1:])
-                if row != declared.shape or bool(declared.ragged) != (tensor.spec.axis is not None):
-                    raise fault(
-                        self.net.origin,
-                        f"input {name!r} is declared {list(declared.shape)}{_on(declared.ragged)}, the data "
-                        f"set's field is {list(row)}{_on(tensor.spec.axis)}",
-                    )
-                if tensor.spec.dtype != DTYPES[declared.dtype]:
-                    text = f"input {name!r} is declared {declared.dtype}, the data set's field is {tensor.spec.dtype}"
-                    raise fault(self.net.origin, text)
+                self._declared(name, declared, tensor)
                 found[name] = tensor
         return found
+
+    def _declared(self, name: str, declared: Input, tensor: Tensor) -> None:
+        """What the recipe says of an input must be what the data set's field is."""
+        row, axis, dtype = tensor.spec.shape[1:], tensor.spec.axis, tensor.spec.dtype
+        known = tuple(d.coefficient for d in row)
+        says = f"input {name!r} is declared"
+        if known != declared.shape or bool(declared.ragged) != (axis is not None):
+            wanted = f"{list(declared.shape)}{_on(declared.ragged)}"
+            is_ = f"{list(known)}{_on(axis)}"
+            raise fault(self.net.origin, f"{says} {wanted}, the data set's field is {is_}")
+        if dtype != DTYPES[declared.dtype]:
+            raise fault(
+                self.net.origin, f"{says} {declared.dtype}, the data set's field is {dtype}"
+            )
 
     def origin(self, path: Path) -> Origin:
         """The recipe line of a setting."""
         where = self.recipe.where(path)
         return Origin(where.file, where.line, where.column)
 
-    # -- layer lists ------------------------------------------------------------------------------------------------
+    # -- layer lists -------------------------------------------------------------------------------
     def layers(
         self, calls: Sequence[LayerCall], names: Names, path: Path, last: Tensor | None
     ) -> Tensor | None:
@@ -93,7 +98,7 @@ class Writer:
             return [] if last is None else [last]
         return named(self.net, source, names, layer)
 
-    # -- blocks -----------------------------------------------------------------------------------------------------
+    # -- blocks ------------------------------------------------------------------------------------
     def _block_use(self, name: str, args: Sequence[Tensor]) -> Tensor:
         outputs = self._block(name, args, {}, {})
         return next(iter(outputs.values()))
@@ -185,7 +190,7 @@ class Writer:
     def _start(self, start: str | float, names: Names) -> Tensor | float:
         return self._named(start, names) if isinstance(start, str) else start
 
-    # -- loss, outputs ----------------------------------------------------------------------------------------------
+    # -- loss, outputs -----------------------------------------------------------------------------
     def loss(self, call: LossCall, names: Names, path: Path, last: Tensor | None) -> None:
         """Writes the loss of an entry."""
         with self.net.at(self.origin(path)):

@@ -204,7 +204,8 @@ class Op:
     forward: ClassVar[Kernel]
     inplace_views: ClassVar[bool] = False
     """True when the output is always the input's bytes under another shape (reshape): the planner makes it an alias."""
-    random: ClassVar[bool] = False
+    version: ClassVar[int] = 1
+    """Raised when stored graphs with the op would mean something else; older ones are refused or converted where they are read."""
     differentiable: ClassVar[bool] = True
 
     @property
@@ -212,6 +213,10 @@ class Op:
         """All kernels of the op, ``forward`` first."""
         own = {k: v for c in reversed(type(self).__mro__) for k, v in vars(c).items() if isinstance(v, Kernel)}
         return (self.forward, *(v for v in own.values() if v is not self.forward))
+
+    def is_rowwise(self, kernel: Kernel, attrs: Mapping[str, Attr]) -> bool:
+        """Whether a kernel is row-wise with these attributes (see :class:`Kernel`)."""
+        return kernel.rowwise
 
     def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
         """Specs of the forward outputs from the specs of the inputs (``args``: port -> Spec, list of Spec, or None).

@@ -33,6 +33,10 @@ class Concat(Op):
     backward = Kernel("concat.backward(dy: any; axis: int) -> (dxs*: any)", rowwise=True)
     defaults: ClassVar[Mapping[str, Attr]] = {"axis": 0}
 
+    def is_rowwise(self, kernel: Kernel, attrs: Mapping[str, Attr]) -> bool:
+        """Not along the rows."""
+        return attrs["axis"] != 0
+
     def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Any]:
         """Sizes along ``axis`` added; the other sizes, and a packed axis, must agree."""
         xs: list[Spec] = args["xs"]

@@ -30,6 +30,10 @@ class Matmul(Op):
         "num_flatten_dims": 0,
     }
 
+    def is_rowwise(self, kernel: Kernel, attrs: Mapping[str, Attr]) -> bool:
+        """Not when the rows of x are its columns."""
+        return not attrs["transpose_x"]
+
     def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Any]:
         """[..., m, k] by [..., k, n] gives [..., m, n]."""
         x, y = args["x"], args["y"]

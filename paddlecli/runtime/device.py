@@ -5,33 +5,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paddlecli import settings
-from paddlecli.errors import ResourceError, UsageError
+from paddlecli.errors import UsageError
+from paddlecli.runtime import native
 
 
 @dataclass(frozen=True)
 class Device:
-    """A device by kind and number, and the host threads of a session (at least 1)."""
+    """A device by kind (a backend of ``native.BACKENDS``) and number, and the host threads of a session (at least 1)."""
 
     kind: str
     index: int
     threads: int
 
     def __str__(self) -> str:
-        return self.kind if self.kind == "cpu" else f"{self.kind}:{self.index}"
+        return f"{self.kind}:{self.index}" if self.kind == "cuda" else self.kind
 
 
 def device(name: str | None = None, threads: int | None = None) -> Device:
     """The device of that name (``cpu``, ``cuda``, ``cuda:1``, ``auto``); without a name that of the settings.
 
+    ``cuda-emulated`` runs the CUDA kernels on the host where that library was built; ``auto`` is the CPU.
+
     Raises:
         UsageError: not a device's name.
-        ResourceError: this installation has no backend for it.
+        ResourceError: this installation has no backend for it, or this machine no such device.
     """
     name = settings.device() if name is None else name
     count = threads or settings.threads()
     kind, _, number = name.partition(":")
-    if kind not in ("auto", "cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
+    if kind not in ("auto", *native.BACKENDS) or (number and not (kind == "cuda" and number.isdecimal())):
         raise UsageError(f"unknown device {name!r}", hint="cpu, cuda, cuda:1 or auto")
-    if kind == "cuda":
-        raise ResourceError("this installation has no CUDA backend", hint="use --device cpu")
-    return Device("cpu", 0, count)
+    kind = "cpu" if kind == "auto" else kind
+    if kind != "cpu":
+        native.use_device(kind, int(number or 0))
+    return Device(kind, int(number or 0), count)

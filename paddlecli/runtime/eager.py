@@ -18,7 +18,7 @@ from paddlecli.compiler.plan import PlanWriter
 from paddlecli.ops.base import Attr, Kernel, Port, Ragged, RandomKey
 from paddlecli.ops.spec import BATCH, Axis, Dim, Spec
 from paddlecli.runtime.columns import NUMPY
-from paddlecli.runtime.device import device
+from paddlecli.runtime.device import Device, device
 from paddlecli.runtime.request import Request
 from paddlecli.runtime.session import Params, Plan, Session
 
@@ -174,6 +174,7 @@ def run_kernel(
     random: RandomKey | None = None,
     guard_bytes: bool = True,
     axes: Mapping[str, NDArray[np.int64]] | None = None,
+    backend: str = "cpu",
 ) -> dict[str, Any]:
     """Runs one kernel on numpy arrays.
 
@@ -189,6 +190,7 @@ def run_kernel(
         random: key of the random numbers.
         guard_bytes: look for writes outside the outputs and for changed inputs.
         axes: offsets of axes named by outputs, when no ragged input of that port name has them.
+        backend: whose kernel, a key of ``native.BACKENDS``.
 
     Returns:
         output port -> array (list when variadic); ragged outputs as their packed values.
@@ -217,7 +219,7 @@ def run_kernel(
     outputs = [tensors.get(n, -1) for n, _ in ports]
     builder.writer.node(kernel, inputs, outputs, attrs, accumulate=bits, stream=stream, updates=kernel.updates)
     builder.writer.entry("run", 0, 1, inputs=list(builder.values))
-    found = _run(builder, device("cpu", threads), smallest_grain, random, guard_bytes)
+    found = _run(builder, device(backend, threads), smallest_grain, random, guard_bytes)
     return {
         p.name: [found[n] for n, _ in outs if n.startswith(f"{p.name}.")] if p.variadic else found[p.name]
         for p in kernel.outputs if p.variadic or p.name in found
@@ -244,9 +246,9 @@ def _outputs(
 
 
 def _run(
-    builder: _Builder, where: Any, smallest_grain: bool, random: RandomKey | None, guard_bytes: bool
+    builder: _Builder, where: Device, smallest_grain: bool, random: RandomKey | None, guard_bytes: bool
 ) -> dict[str, NDArray[Any]]:
-    plan = Plan(builder.writer.finish())
+    plan = Plan(builder.writer.finish(), where.kind)
     params = Params(plan)
     guard = np.full(GUARD, GUARD_BYTE, np.uint8)
     for cell in builder.cells:

@@ -1,4 +1,4 @@
-"""The core library: the only file that touches cffi.
+"""The core libraries: the only file that touches cffi. There is one for each backend, all with the same interface.
 
 The library and its cffi module lie in ``paddlecli/_core`` (installed), or in the folder that PADDLECLI_CORE names (a build
 folder of ``core/CMakeLists.txt``). Loading compares the interface version and the layout of structures; a plan's kernels are
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 ABI = 1
 STEP_BYTES = 96
-_NAMES = {"darwin": "libpaddlecore.dylib", "win32": "paddlecore.dll"}
+BACKENDS = {"cpu": "paddlecore", "cuda": "paddlecore_cuda", "cuda-emulated": "paddlecore_cuda_emulated"}
+"""Library of each backend; the emulated one runs the CUDA kernels on the host, for tests."""
 
 
 @dataclass(frozen=True)
@@ -79,47 +80,77 @@ def _package_folders() -> list[Path]:
     return [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
 
 
-def library_name() -> str:
-    """File name of the core library on this system."""
-    return _NAMES.get(sys.platform, "libpaddlecore.so")
+def library_name(backend: str = "cpu") -> str:
+    """File name of a backend's library on this system."""
+    name = BACKENDS[backend]
+    return {"darwin": f"lib{name}.dylib", "win32": f"{name}.dll"}.get(sys.platform, f"lib{name}.so")
+
+
+def library_path(backend: str) -> Path:
+    """Where the library of a backend should lie."""
+    return folder() / library_name(backend)
 
 
 @cache
-def _load() -> tuple[Any, Any]:
-    """(ffi, lib), checked; the instruction-set level is set once, here."""
-    place = folder()
-    spec = importlib.util.spec_from_file_location("paddlecli._core._ffi", place / "_ffi.py")
+def ffi() -> Any:
+    """The cffi interface, one for all libraries."""
+    spec = importlib.util.spec_from_file_location("paddlecli._core._ffi", folder() / "_ffi.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    ffi = module.ffi
+    return module.ffi
+
+
+def lib(backend: str = "cpu") -> Any:
+    """The functions of a backend's library, checked; a call releases the GIL.
+
+    Raises:
+        ResourceError: it is missing, of another version, or lacks the instruction-set level that is set.
+    """
+    return _load(backend)
+
+
+@cache
+def _load(backend: str) -> Any:
+    path = library_path(backend)
+    if not path.is_file():
+        raise ResourceError(
+            f"this installation has no {backend} backend: {path} is missing",
+            hint="use --device cpu, or build core/ with a CUDA compiler and PK_CUDA=ON",
+        )
     try:
-        lib = ffi.dlopen(str(place / library_name()))
+        library = ffi().dlopen(str(path))
     except OSError as error:
         raise ResourceError(f"the core library cannot be loaded: {error}") from None
-    found = ffi.new("pk_info *")
-    lib.pk_get_info(found)
-    sizes = (found.sizeof_error, found.sizeof_step, ffi.sizeof("pk_step"))
-    if found.abi != ABI or sizes != (ffi.sizeof("pk_error"), STEP_BYTES, STEP_BYTES):
+    found = ffi().new("pk_info *")
+    library.pk_get_info(found)
+    sizes = (found.sizeof_error, found.sizeof_step, ffi().sizeof("pk_step"))
+    if found.abi != ABI or sizes != (ffi().sizeof("pk_error"), STEP_BYTES, STEP_BYTES):
         raise ResourceError(
-            f"{place / library_name()} has interface {found.abi} and sizes {sizes}, this program needs interface {ABI}",
+            f"{path} has interface {found.abi} and sizes {sizes}, this program needs interface {ABI}",
             hint="build the core again",
         )
     level = settings.isa()
-    fault = ffi.new("pk_error *")
-    if lib.pk_set_level(b"" if level == "auto" else level.encode(), fault) != OK:
-        raise ResourceError(ffi.string(fault.message).decode(), hint="PADDLECLI_ISA names the instruction set")
-    return ffi, lib
+    if backend == "cpu":
+        _set_level(library, "" if level == "auto" else level, "PADDLECLI_ISA names the instruction set")
+    return library
 
 
-def ffi() -> Any:
-    """The cffi interface."""
-    return _load()[0]
+def _set_level(library: Any, level: str, hint: str) -> None:
+    fault = ffi().new("pk_error *")
+    if library.pk_set_level(level.encode(), fault) != OK:
+        raise ResourceError(ffi().string(fault.message).decode(), hint=hint)
 
 
-def lib() -> Any:
-    """The library's functions; a call releases the GIL."""
-    return _load()[1]
+@cache
+def use_device(backend: str, index: int) -> None:
+    """Chooses the device of a backend for this process.
+
+    Raises:
+        ResourceError: the library is missing, there is no such device, or plans of another one exist.
+    """
+    if lib(backend) and backend != "cpu":
+        _set_level(lib(backend), str(index), "use --device cpu, or a machine with that device")
 
 
 def fault_of(error: Any) -> CoreFault:
@@ -136,18 +167,20 @@ def failure(error: Any, info: PlanInfo | None = None) -> PaddleCliError:
     return exception(fault_of(error), info)
 
 
-def call(function: str, *args: Any, info: PlanInfo | None = None) -> None:
+def call(function: str, *args: Any, info: PlanInfo | None = None, backend: str = "cpu") -> None:
     """Calls ``function(*args, error)`` and raises what it reports."""
     error = ffi().new("pk_error *")
-    if getattr(lib(), function)(*args, error) != OK:
+    if getattr(lib(backend), function)(*args, error) != OK:
         raise failure(error, info)
 
 
-def create(function: str, kind: str, free: str, *args: Any, info: PlanInfo | None = None) -> Any:
+def create(
+    function: str, kind: str, free: str, *args: Any, info: PlanInfo | None = None, backend: str = "cpu"
+) -> Any:
     """Calls ``function(*args, &handle, error)``; the handle is freed with its last reference."""
     place = ffi().new(f"{kind} **")
-    call(function, *args, place, info=info)
-    release: Callable[[Any], None] = getattr(lib(), free)
+    call(function, *args, place, info=info, backend=backend)
+    release: Callable[[Any], None] = getattr(lib(backend), free)
     return ffi().gc(place[0], release)
 
 
@@ -161,18 +194,18 @@ def pointer(array: np.ndarray | None, kind: str = "void *") -> Any:
     return ffi().cast(kind, address(array))
 
 
-def info() -> Info:
+def info(backend: str = "cpu") -> Info:
     """Backend, instruction-set level, build and number of kernels."""
     found = ffi().new("pk_info *")
-    lib().pk_get_info(found)
+    lib(backend).pk_get_info(found)
     text = ffi().string
     return Info(text(found.backend).decode(), text(found.level).decode(), text(found.build).decode(), found.kernels)
 
 
-def counters() -> Counters:
+def counters(backend: str = "cpu") -> Counters:
     """Allocations, bytes, plans and steps since the library was loaded."""
     found = ffi().new("pk_counters *")
-    lib().pk_get_counters(found)
+    lib(backend).pk_get_counters(found)
     return Counters(*(getattr(found, name) for name in Counters.__dataclass_fields__))
 
 
@@ -181,9 +214,9 @@ def reset_peak() -> None:
     lib().pk_reset_peak()
 
 
-def signatures() -> tuple[str, ...]:
-    """Signature text of every kernel in the library."""
-    rows = (lib().pk_kernel_signature(i) for i in range(info().kernels))
+def signatures(backend: str = "cpu") -> tuple[str, ...]:
+    """Signature text of every kernel in a backend's library; needs no device."""
+    rows = (lib(backend).pk_kernel_signature(i) for i in range(info(backend).kernels))
     return tuple(ffi().string(row).decode() for row in rows)
 
 

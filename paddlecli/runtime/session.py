@@ -32,15 +32,16 @@ class Plan:
 
     Args:
         data: the bytes that the compiler made.
+        backend: whose kernels run it, a key of ``native.BACKENDS``; params, tables and sessions of the plan follow it.
 
     Raises:
         CoreError: they are not a valid plan.
-        ResourceError: it names a kernel that this core does not have.
+        ResourceError: it names a kernel that this backend does not have, or there is no such backend.
     """
 
-    def __init__(self, data: bytes) -> None:
-        self.bytes = data
-        self.handle = native.create("pk_plan_create", "pk_plan", "pk_plan_free", data, len(data))
+    def __init__(self, data: bytes, backend: str = "cpu") -> None:
+        self.bytes, self.backend = data, backend
+        self.handle = native.create("pk_plan_create", "pk_plan", "pk_plan_free", data, len(data), backend=backend)
 
     @cached_property
     def info(self) -> PlanInfo:
@@ -66,23 +67,27 @@ class Params:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.handle = native.create("pk_params_create", "pk_params", "pk_params_free", plan.handle)
+        self.handle = native.create("pk_params_create", "pk_params", "pk_params_free", plan.handle, backend=plan.backend)
 
     @property
     def version(self) -> int:
         """Raised by every write and every step that updates."""
-        return int(native.lib().pk_params_version(self.handle))
+        return int(native.lib(self.plan.backend).pk_params_version(self.handle))
 
     def read_bytes(self, range: int, offset: int, size: int) -> NDArray[np.uint8]:
         """A copy of ``size`` bytes of a range from ``offset`` on."""
         data = np.empty(size, np.uint8)
-        native.call("pk_params_read", self.handle, range, offset, native.pointer(data), size)
+        native.call(
+            "pk_params_read", self.handle, range, offset, native.pointer(data), size, backend=self.plan.backend
+        )
         return data
 
     def write_bytes(self, range: int, offset: int, data: NDArray[Any]) -> None:
         """Writes the bytes of an array into a range from ``offset`` on."""
         flat = np.ascontiguousarray(data)
-        native.call("pk_params_write", self.handle, range, offset, native.pointer(flat), flat.nbytes)
+        native.call(
+            "pk_params_write", self.handle, range, offset, native.pointer(flat), flat.nbytes, backend=self.plan.backend
+        )
 
     def read(self, place: ArrayPlace) -> NDArray[Any]:
         """A copy of a placed array."""
@@ -119,6 +124,7 @@ class Table:
         self.handle = native.create(
             "pk_table_create", "pk_table", "pk_table_free", plan.handle,
             native.pointer(self._columns.rows, "pk_column *"), len(inputs), native.pointer(numbers, "int32_t *"), info=info,
+            backend=plan.backend,
         )  # fmt: skip
 
     @property
@@ -169,14 +175,16 @@ class Session:
         handle = native.ffi().NULL if params is None else params.handle
         self.handle = native.create(
             "pk_session_create", "pk_session", "pk_session_free", plan.handle, handle, self.device.threads, flags,
+            backend=plan.backend,
         )  # fmt: skip
+        self._lib = native.lib(plan.backend)
         self._error = native.ffi().new("pk_error *")
         self._done = native.ffi().new("int32_t *")
 
     @property
     def bytes(self) -> int:
         """Bytes reserved for inputs and slots."""
-        return int(native.lib().pk_session_bytes(self.handle))
+        return int(self._lib.pk_session_bytes(self.handle))
 
     def reserve(self, sizes: Mapping[str, int]) -> None:
         """Makes room for batches up to ``sizes``, by symbol name (``N``, ``T(axis)``, ``L(axis)``); others keep their room.
@@ -193,8 +201,9 @@ class Session:
 
     def _reserve(self, values: NDArray[np.int64]) -> None:
         native.call(
-            "pk_session_reserve", self.handle, native.pointer(values, "int64_t *"), values.size, info=self.plan.info
-        )
+            "pk_session_reserve", self.handle, native.pointer(values, "int64_t *"), values.size, info=self.plan.info,
+            backend=self.plan.backend,
+        )  # fmt: skip
 
     def _make_room(self, request: Request, step: int) -> None:
         """After PK_TOO_SMALL: larger outputs, or 1.5 times the batch."""
@@ -202,7 +211,9 @@ class Session:
             return
         symbols = self.plan.info.symbols
         needed = np.zeros(len(symbols), np.int64)
-        native.call("pk_session_needed", self.handle, native.pointer(needed, "int64_t *"), needed.size)
+        native.call(
+            "pk_session_needed", self.handle, native.pointer(needed, "int64_t *"), needed.size, backend=self.plan.backend
+        )
         given = np.array([s.kind in _GIVEN for s in symbols])
         self._reserve(np.where(given, np.ceil(needed * GROWTH), 0).astype(np.int64))
 
@@ -214,7 +225,7 @@ class Session:
         Raises:
             ConfigError, DataError, ResourceError, CoreError: a step failed; steps before it have ended.
         """
-        lib, done = native.lib(), 0
+        lib, done = self._lib, 0
         steps = native.pointer(request.steps, "char *")
         tries, last = 0, -1
         while done < len(request):
@@ -232,17 +243,17 @@ class Session:
 
     def interrupt(self, urgent: bool = False) -> None:
         """Stops the running request between steps, or between nodes when ``urgent``; from any thread."""
-        native.lib().pk_interrupt(self.handle, int(urgent))
+        self._lib.pk_interrupt(self.handle, int(urgent))
 
     def repeats(self, node: int) -> int:
         """How often a scan or decode ran its body in the last step."""
-        return int(native.lib().pk_session_repeats(self.handle, node))
+        return int(self._lib.pk_session_repeats(self.handle, node))
 
     def profile(self) -> list[ProfileRow]:
         """Time by node since the session was made; empty without ``profile``."""
-        count = native.lib().pk_session_profile(self.handle, native.ffi().NULL, 0)
+        count = self._lib.pk_session_profile(self.handle, native.ffi().NULL, 0)
         rows = native.ffi().new("pk_profile_row[]", max(count, 1))
-        native.lib().pk_session_profile(self.handle, rows, count)
+        self._lib.pk_session_profile(self.handle, rows, count)
         nodes = self.plan.info.nodes
         return [
             ProfileRow(r.node, nodes[r.node].signature, nodes[r.node].origin[3], r.calls, r.seconds, r.bytes)

@@ -7,6 +7,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -179,6 +180,30 @@ def test_not_finite(tmp_path: Path) -> None:
     assert strict(error)["error"]["code"] == 6 and "not finite" in strict(error)["error"]["message"]
     for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines():
         strict(line)
+
+
+def limited(bytes_: int) -> list[str]:
+    """A command line's beginning that refuses to write longer files: what a full disk answers, without filling one."""
+    code = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0})); runpy.run_module('paddlecli', run_name='__main__', alter_sys=True)"
+    return [sys.executable, "-c", code.format(bytes_)]
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    """Exit code 7; what was saved before is whole and training goes on from it once there is room."""
+    wide = ("-o", "model.layers.0.fc.size=4000", "-o", "train.epochs=1")
+    run(tmp_path, "train", recipe(tmp_path), "--run-dir", "out", "-q", *wide)
+    before = run(tmp_path, "evaluate", "out", "--json").stdout
+    done = subprocess.run(
+        [*limited(60_000), "train", "--resume", "out", "--epochs", "2", "--json"], cwd=tmp_path, env=environment(tmp_path),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 7, done.stderr
+    assert strict(done.stdout)["status"] == "failed"
+    assert "the disk is full" in done.stderr
+    assert run(tmp_path, "evaluate", "out", "--json").stdout == before
+    again = run(tmp_path, "train", "--resume", "out", "--epochs", "2", "--json")
+    straight = run(tmp_path, "train", recipe(tmp_path), "--json", *wide, "-o", "train.epochs=2")
+    assert strict(again.stdout)["metrics"] == strict(straight.stdout)["metrics"]
 
 
 def test_live_display_on_a_terminal(tmp_path: Path) -> None:

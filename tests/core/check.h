@@ -1,4 +1,5 @@
-/* check.h: what the C tests share: a counter of failures, a small random generator, levels and pools. */
+/* check.h: what the C tests share: a counter of failures, a small random generator, levels and
+ * pools. */
 #ifndef PK_CHECK_H
 #define PK_CHECK_H
 #include <math.h>
@@ -13,13 +14,13 @@
 #include "test_levels.h"
 
 static int failures;
-#define CHECK(condition, ...)                                                  \
-    do {                                                                       \
-        if (!(condition) && failures++ < 20) {                                 \
-            printf("%s:%d: %s: ", __FILE__, __LINE__, #condition);             \
-            printf(__VA_ARGS__);                                               \
-            printf("\n");                                                      \
-        }                                                                      \
+#define CHECK(condition, ...)                                      \
+    do {                                                           \
+        if (!(condition) && failures++ < 20) {                     \
+            printf("%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+            printf(__VA_ARGS__);                                   \
+            printf("\n");                                          \
+        }                                                          \
     } while (0)
 
 static uint64_t random_state = 88172645463325252ull;
@@ -31,7 +32,8 @@ static inline uint32_t next_random(void) {
 }
 static inline int64_t random_below(int64_t n) { return (int64_t)(next_random() % (uint64_t)n); }
 static inline float random_float(void) { return (float)next_random() / 2147483648.0f - 1.0f; }
-/* n random floats in memory of exactly that size, so that the address sanitizer sees every step outside. */
+/* n random floats in memory of exactly that size, so that the address sanitizer sees every step
+ * outside. */
 static inline float *random_floats(int64_t n) {
     float *p = malloc((size_t)(n > 0 ? n : 1) * sizeof *p);
     for (int64_t i = 0; i < n; i++) p[i] = random_float();
@@ -46,7 +48,8 @@ static inline int same_bits(const float *a, const float *b, int64_t n) {
     return memcmp(a, b, (size_t)n * sizeof *a) == 0;
 }
 
-/* The calls that every primitive is tried with: alone, one thread, two, three with the smallest grain. */
+/* The calls that every primitive is tried with: alone, one thread, two, three with the smallest
+ * grain. */
 #define CALLS 4
 static pk_pool *test_pools[CALLS];
 static pk_call test_calls[CALLS];

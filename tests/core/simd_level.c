@@ -10,8 +10,8 @@ void REDUCE(const float *in, int64_t n, float *out);
 
 void APPLY(int32_t f, const float *in, float *out, int64_t n) {
     int32_t number = 0;
-#define F(name)              \
-    if (f == number++)       \
+#define F(name)        \
+    if (f == number++) \
         PK_FOR16(i, c, n) pk_store_n(out + i, pk_##name(pk_load_n(in + i, c)), c);
     EACH_FUNCTION(F)
 #undef F

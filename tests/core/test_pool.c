@@ -1,11 +1,17 @@
-/* The thread pool: every index once, scratch of its own, nesting, sleeping and waking, cheap where there is one piece. */
+/* The thread pool: every index once, scratch of its own, nesting, sleeping and waking, cheap where
+ * there is one piece. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <time.h>
 
 #include "check.h"
 
-typedef struct { _Atomic int32_t *seen; const pk_call *call; int64_t inner; _Atomic int32_t wrong; } work;
+typedef struct {
+    _Atomic int32_t *seen;
+    const pk_call *call;
+    int64_t inner;
+    _Atomic int32_t wrong;
+} work;
 
 static void count_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     work *w = context;
@@ -33,7 +39,8 @@ static void outer_task(void *context, int64_t begin, int64_t end, int32_t thread
 }
 
 static void check_once(const char *what, const _Atomic int32_t *seen, int64_t n, const work *w) {
-    for (int64_t i = 0; i < n; i++) CHECK(atomic_load(&seen[i]) == 1, "%s: index %ld ran %d times", what, (long)i, seen[i]);
+    for (int64_t i = 0; i < n; i++)
+        CHECK(atomic_load(&seen[i]) == 1, "%s: index %ld ran %d times", what, (long)i, seen[i]);
     CHECK(atomic_load(&w->wrong) == 0, "%s: scratch was shared", what);
 }
 
@@ -44,7 +51,8 @@ static void try_call(const pk_call *call) {
             work w = {seen, call, 0, 0};
             pk_parallel(call, n, grain, count_task, &w);
             check_once("flat", seen, n, &w);
-            for (int64_t i = n; i < 64; i++) CHECK(atomic_load(&seen[i]) == 0, "index %ld of %ld ran", (long)i, (long)n);
+            for (int64_t i = n; i < 64; i++)
+                CHECK(atomic_load(&seen[i]) == 0, "index %ld of %ld ran", (long)i, (long)n);
         }
     _Atomic int32_t seen[8 * 11] = {0};
     work w = {seen, call, 11, 0};
@@ -81,14 +89,16 @@ int main(void) {
     make_calls();
     for (int i = 0; i < CALLS; i++) try_call(&test_calls[i]);
     for (int i = 0; i < CALLS; i++) try_many(&test_calls[i]);
-    CHECK(pk_pool_threads(test_pools[2]) == 2, "a pool of two has %d", pk_pool_threads(test_pools[2]));
+    CHECK(pk_pool_threads(test_pools[2]) == 2, "a pool of two has %d",
+          pk_pool_threads(test_pools[2]));
     int64_t sums[16] = {0};
     const double start = seconds();
     for (int i = 0; i < 1000000; i++) pk_parallel(&test_calls[2], 4, 16, tiny_task, sums);
     const double inline_ns = (seconds() - start) * 1e3;
     const double again = seconds();
     for (int i = 0; i < 100000; i++) pk_parallel(&test_calls[2], 2, 1, tiny_task, sums);
-    printf("one piece: %.1f ns, two pieces on two threads: %.0f ns\n", inline_ns, (seconds() - again) * 1e4);
+    printf("one piece: %.1f ns, two pieces on two threads: %.0f ns\n", inline_ns,
+           (seconds() - again) * 1e4);
     for (int i = 0; i < 100; i++) pk_pool_free(pk_pool_create(1 + i % 4, 0));
     return end_of_test("pool");
 }

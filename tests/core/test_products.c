@@ -7,7 +7,10 @@ typedef void (*multiply_fn)(const pk_call *, const pk_product *);
 #define F(level) void pk_multiply_##level(const pk_call *, const pk_product *);
 PK_EACH_LEVEL(F)
 #undef F
-typedef struct { const char *level; multiply_fn fn; } variant;
+typedef struct {
+    const char *level;
+    multiply_fn fn;
+} variant;
 #define F(level) {#level, pk_multiply_##level},
 static const variant variants[] = {PK_EACH_LEVEL(F)};
 #undef F
@@ -38,25 +41,39 @@ static void compare(const pk_product *p, const float *old, const char *level) {
             }
             if (p->bias) sum += p->bias[j];
             const double expected = activated(sum, p->activation), got = p->c[i * p->c_stride + j];
-            CHECK(fabs(got - expected) <= 1e-6 * (size + 1), "%s m %ld n %ld k %ld at %ld,%ld: %g, not %g", level,
-                  (long)p->m, (long)p->n, (long)p->k, (long)i, (long)j, got, expected);
+            CHECK(fabs(got - expected) <= 1e-6 * (size + 1),
+                  "%s m %ld n %ld k %ld at %ld,%ld: %g, not %g", level, (long)p->m, (long)p->n,
+                  (long)p->k, (long)i, (long)j, got, expected);
         }
 }
 
 static int64_t random_size(void) {
-    static const int64_t sizes[] = {0, 1, 2, 7, 10, 13, 14, 15, 16, 17, 20, 31, 32, 33, 64, 65, 100, 127, 255, 256, 257, 300, 513};
+    static const int64_t sizes[] = {0,  1,  2,  7,  10,  13,  14,  15,  16,  17,  20, 31,
+                                    32, 33, 64, 65, 100, 127, 255, 256, 257, 300, 513};
     return sizes[random_below((int64_t)(sizeof sizes / sizeof sizes[0]))];
 }
 
 /* One random product with every level and every pool. */
 static void try_one(int64_t m, int64_t n, int64_t k) {
     const int ta = (int)random_below(2), tb = (int)random_below(2);
-    const int64_t sa = (ta ? m : k) + random_below(3), sb = (tb ? k : n) + random_below(3), sc = n + random_below(3);
-    float *a = random_floats((ta ? k : m) * sa), *b = random_floats((tb ? n : k) * sb), *bias = random_floats(n);
+    const int64_t sa = (ta ? m : k) + random_below(3), sb = (tb ? k : n) + random_below(3),
+                  sc = n + random_below(3);
+    float *a = random_floats((ta ? k : m) * sa), *b = random_floats((tb ? n : k) * sb),
+          *bias = random_floats(n);
     float *old = random_floats(m * sc), *fma_c = NULL;
-    pk_product p = {.m = m, .n = n, .k = k, .a = a, .a_stride = sa, .b = b, .b_stride = sb, .c_stride = sc,
-                    .a_transposed = ta, .b_transposed = tb, .accumulate = (int32_t)random_below(2),
-                    .activation = (int32_t)random_below(4), .bias = random_below(2) ? bias : NULL};
+    pk_product p = {.m = m,
+                    .n = n,
+                    .k = k,
+                    .a = a,
+                    .a_stride = sa,
+                    .b = b,
+                    .b_stride = sb,
+                    .c_stride = sc,
+                    .a_transposed = ta,
+                    .b_transposed = tb,
+                    .accumulate = (int32_t)random_below(2),
+                    .activation = (int32_t)random_below(4),
+                    .bias = random_below(2) ? bias : NULL};
     for (int v = 0; v < VARIANTS; v++) {
         float *first = NULL;
         if (!pk_level_supported(v)) continue;
@@ -68,13 +85,13 @@ static void try_one(int64_t m, int64_t n, int64_t k) {
                 compare(&p, old, variants[v].level);
                 continue;
             }
-            CHECK(same_bits(first, p.c, m * sc), "%s m %ld n %ld k %ld t %d%d: pool %d differs", variants[v].level, (long)m,
-                  (long)n, (long)k, ta, tb, i);
+            CHECK(same_bits(first, p.c, m * sc), "%s m %ld n %ld k %ld t %d%d: pool %d differs",
+                  variants[v].level, (long)m, (long)n, (long)k, ta, tb, i);
             free(p.c);
         }
         if (fma_c)
-            CHECK(same_bits(fma_c, first, m * sc), "%s differs from the level below: %ld %ld %ld", variants[v].level,
-                  (long)m, (long)n, (long)k);
+            CHECK(same_bits(fma_c, first, m * sc), "%s differs from the level below: %ld %ld %ld",
+                  variants[v].level, (long)m, (long)n, (long)k);
         free(fma_c);
         fma_c = has_fma(variants[v].level) ? first : NULL;
         if (!fma_c) free(first);
@@ -88,26 +105,45 @@ static void try_one(int64_t m, int64_t n, int64_t k) {
 
 /* A row of A gives the same bits alone and among others, through whichever storage order. */
 static void try_batch(int64_t m, int64_t n, int64_t k, const variant *v) {
-    float *a = random_floats(m * k), *b = random_floats(k * n), *bt = random_floats(k * n), *at_ = random_floats(m * k);
+    float *a = random_floats(m * k), *b = random_floats(k * n), *bt = random_floats(k * n),
+          *at_ = random_floats(m * k);
     float *all = random_floats(m * n), *row = random_floats(n), *other = random_floats(m * n);
     for (int64_t i = 0; i < k; i++)
         for (int64_t j = 0; j < n; j++) bt[j * k + i] = b[i * n + j];
     for (int64_t i = 0; i < m; i++)
         for (int64_t q = 0; q < k; q++) at_[q * m + i] = a[i * k + q];
-    pk_product p = {.m = m, .n = n, .k = k, .a = a, .a_stride = k, .b = b, .b_stride = n, .c = all, .c_stride = n};
+    pk_product p = {.m = m,
+                    .n = n,
+                    .k = k,
+                    .a = a,
+                    .a_stride = k,
+                    .b = b,
+                    .b_stride = n,
+                    .c = all,
+                    .c_stride = n};
     v->fn(&test_calls[2], &p);
-    pk_product t = {.m = m, .n = n, .k = k, .a = at_, .a_stride = m, .a_transposed = 1, .b = bt, .b_stride = k,
-                    .b_transposed = 1, .c = other, .c_stride = n};
+    pk_product t = {.m = m,
+                    .n = n,
+                    .k = k,
+                    .a = at_,
+                    .a_stride = m,
+                    .a_transposed = 1,
+                    .b = bt,
+                    .b_stride = k,
+                    .b_transposed = 1,
+                    .c = other,
+                    .c_stride = n};
     v->fn(&test_calls[1], &t);
-    CHECK(same_bits(all, other, m * n), "%s: storage order changes bits (%ld %ld %ld)", v->level, (long)m, (long)n, (long)k);
+    CHECK(same_bits(all, other, m * n), "%s: storage order changes bits (%ld %ld %ld)", v->level,
+          (long)m, (long)n, (long)k);
     for (int64_t i = 0; i < m; i++) {
         pk_product one = p;
         one.m = 1;
         one.a = a + i * k;
         one.c = row;
         v->fn(&test_calls[1], &one);
-        CHECK(same_bits(all + i * n, row, n), "%s: row %ld of %ld differs alone (n %ld k %ld)", v->level, (long)i, (long)m,
-              (long)n, (long)k);
+        CHECK(same_bits(all + i * n, row, n), "%s: row %ld of %ld differs alone (n %ld k %ld)",
+              v->level, (long)i, (long)m, (long)n, (long)k);
     }
     free(other);
     free(row);

@@ -13,23 +13,32 @@ typedef struct {
     const char *level;
     void (*sum_rows)(const pk_call *, const float *, int64_t, int64_t, int64_t, int32_t, float *);
     void (*max_rows)(const pk_call *, const float *, int64_t, int64_t, int64_t, float *);
-    void (*sum_columns)(const pk_call *, const float *, int64_t, int64_t, int64_t, int32_t, float *);
+    void (*sum_columns)(const pk_call *, const float *, int64_t, int64_t, int64_t, int32_t,
+                        float *);
     double (*sum_flat)(const pk_call *, const float *, int64_t);
     double (*sum_squares)(const pk_call *, const float *, int64_t);
     void (*transpose)(const pk_call *, const float *, int64_t, int64_t, int64_t, float *, int64_t);
 } variant;
-#define F(level)                                                                                              \
-    void pk_sum_rows_##level(const pk_call *, const float *, int64_t, int64_t, int64_t, int32_t, float *);     \
-    void pk_max_rows_##level(const pk_call *, const float *, int64_t, int64_t, int64_t, float *);              \
-    void pk_sum_columns_##level(const pk_call *, const float *, int64_t, int64_t, int64_t, int32_t, float *);  \
-    double pk_sum_flat_##level(const pk_call *, const float *, int64_t);                                       \
-    double pk_sum_squares_##level(const pk_call *, const float *, int64_t);                                    \
-    void pk_transpose_##level(const pk_call *, const float *, int64_t, int64_t, int64_t, float *, int64_t);
+#define F(level)                                                                                  \
+    void pk_sum_rows_##level(const pk_call *, const float *, int64_t, int64_t, int64_t, int32_t,  \
+                             float *);                                                            \
+    void pk_max_rows_##level(const pk_call *, const float *, int64_t, int64_t, int64_t, float *); \
+    void pk_sum_columns_##level(const pk_call *, const float *, int64_t, int64_t, int64_t,        \
+                                int32_t, float *);                                                \
+    double pk_sum_flat_##level(const pk_call *, const float *, int64_t);                          \
+    double pk_sum_squares_##level(const pk_call *, const float *, int64_t);                       \
+    void pk_transpose_##level(const pk_call *, const float *, int64_t, int64_t, int64_t, float *, \
+                              int64_t);
 PK_EACH_LEVEL(F)
 #undef F
-#define F(level)                                                                                          \
-    {#level, pk_sum_rows_##level, pk_max_rows_##level, pk_sum_columns_##level, pk_sum_flat_##level,        \
-     pk_sum_squares_##level, pk_transpose_##level},
+#define F(level)             \
+    {#level,                 \
+     pk_sum_rows_##level,    \
+     pk_max_rows_##level,    \
+     pk_sum_columns_##level, \
+     pk_sum_flat_##level,    \
+     pk_sum_squares_##level, \
+     pk_transpose_##level},
 static const variant variants[] = {PK_EACH_LEVEL(F)};
 #undef F
 #define VARIANTS (int)(sizeof variants / sizeof variants[0])
@@ -48,21 +57,23 @@ static void forget(void) {
     reference = NULL;
 }
 
-#define EACH_WAY(v, i)                                                  \
-    for (int v = 0; v < VARIANTS; v++)                                  \
+#define EACH_WAY(v, i)                 \
+    for (int v = 0; v < VARIANTS; v++) \
         for (int i = 0; i < CALLS && pk_level_supported(v); i++)
 
 static void try_matrix(int64_t rows, int64_t columns) {
     const int64_t stride = columns + random_below(4);
     const int32_t accumulate = (int32_t)random_below(2);
-    float *x = random_floats(rows * stride), *old_r = random_floats(rows), *old_c = random_floats(columns);
+    float *x = random_floats(rows * stride), *old_r = random_floats(rows),
+          *old_c = random_floats(columns);
     EACH_WAY(v, i) {
         float *out = copy_floats(old_r, rows);
         variants[v].sum_rows(&test_calls[i], x, stride, rows, columns, accumulate, out);
         for (int64_t r = 0; r < rows && !reference; r++) {
             double sum = accumulate ? old_r[r] : 0;
             for (int64_t j = 0; j < columns; j++) sum += x[r * stride + j];
-            CHECK(fabs(out[r] - sum) < 1e-6 * (double)(columns + 10), "row sum %g, not %g", out[r], sum);
+            CHECK(fabs(out[r] - sum) < 1e-6 * (double)(columns + 10), "row sum %g, not %g", out[r],
+                  sum);
         }
         same_as_first(out, rows, &variants[v], "sum_rows");
         free(out);
@@ -73,7 +84,8 @@ static void try_matrix(int64_t rows, int64_t columns) {
         variants[v].max_rows(&test_calls[i], x, stride, rows, columns, out);
         for (int64_t r = 0; r < rows && !reference; r++) {
             float most = -INFINITY;
-            for (int64_t j = 0; j < columns; j++) most = x[r * stride + j] > most ? x[r * stride + j] : most;
+            for (int64_t j = 0; j < columns; j++)
+                most = x[r * stride + j] > most ? x[r * stride + j] : most;
             CHECK(out[r] == most, "row maximum %g, not %g", out[r], most);
         }
         same_as_first(out, rows, &variants[v], "max_rows");
@@ -86,7 +98,8 @@ static void try_matrix(int64_t rows, int64_t columns) {
         for (int64_t j = 0; j < columns && !reference; j++) {
             double sum = accumulate ? old_c[j] : 0;
             for (int64_t r = 0; r < rows; r++) sum += x[r * stride + j];
-            CHECK(fabs(out[j] - sum) < 1e-6 * (double)(rows + 10), "column sum %g, not %g", out[j], sum);
+            CHECK(fabs(out[j] - sum) < 1e-6 * (double)(rows + 10), "column sum %g, not %g", out[j],
+                  sum);
         }
         same_as_first(out, columns, &variants[v], "sum_columns");
         free(out);
@@ -98,8 +111,10 @@ static void try_matrix(int64_t rows, int64_t columns) {
         variants[v].transpose(&test_calls[i], x, stride, rows, columns, out, out_stride);
         for (int64_t r = 0; r < rows; r++)
             for (int64_t j = 0; j < columns; j++)
-                CHECK(out[j * out_stride + r] == x[r * stride + j], "%s transpose at %ld,%ld", variants[v].level, (long)r, (long)j);
-        for (int64_t j = 0; j < columns; j++) CHECK(out[j * out_stride + rows] == 0, "transpose wrote beside its rows");
+                CHECK(out[j * out_stride + r] == x[r * stride + j], "%s transpose at %ld,%ld",
+                      variants[v].level, (long)r, (long)j);
+        for (int64_t j = 0; j < columns; j++)
+            CHECK(out[j * out_stride + rows] == 0, "transpose wrote beside its rows");
         free(out);
     }
     free(old_c);
@@ -116,10 +131,12 @@ static void try_flat(int64_t n) {
         squares += (double)x[i] * x[i];
     }
     EACH_WAY(v, i) {
-        const double got[2] = {variants[v].sum_flat(&test_calls[i], x, n), variants[v].sum_squares(&test_calls[i], x, n)};
-        CHECK(fabs(got[0] - sum) < 1e-9 && fabs(got[1] - squares) <= 1e-12 * squares, "%s flat sums of %ld", variants[v].level,
-              (long)n);
-        CHECK(!have || memcmp(got, first, sizeof got) == 0, "%s flat sums of %ld: other bits", variants[v].level, (long)n);
+        const double got[2] = {variants[v].sum_flat(&test_calls[i], x, n),
+                               variants[v].sum_squares(&test_calls[i], x, n)};
+        CHECK(fabs(got[0] - sum) < 1e-9 && fabs(got[1] - squares) <= 1e-12 * squares,
+              "%s flat sums of %ld", variants[v].level, (long)n);
+        CHECK(!have || memcmp(got, first, sizeof got) == 0, "%s flat sums of %ld: other bits",
+              variants[v].level, (long)n);
         memcpy(first, got, sizeof got);
         have = 1;
     }

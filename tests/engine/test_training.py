@@ -275,6 +275,14 @@ def test_accumulation_is_the_whole_batch(tiny: MakeRecipe, tmp_path: Path) -> No
         np.testing.assert_allclose(second[name], value, rtol=1e-3, atol=1e-5)
 
 
+def test_accumulation_on_ragged_data(tmp_path: Path) -> None:
+    recipe = Path(__file__).parent.parent / "tracers" / "scan.yaml"
+    whole = fit(load_recipe(recipe), Options(run_dir=tmp_path / "whole")).run_dir
+    parts = fit(load_recipe(recipe, ["train.accumulate=3"]), Options(run_dir=tmp_path / "parts")).run_dir
+    for a, b in zip(events(whole, "step"), events(parts, "step"), strict=True):
+        assert b["loss"] == pytest.approx(a["loss"], rel=1e-4)
+
+
 TRACERS = sorted((Path(__file__).parent.parent / "tracers").glob("*.yaml"))
 
 

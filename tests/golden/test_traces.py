@@ -17,7 +17,7 @@ from paddlecli.config.schema import Optimizer
 from paddlecli.data.columns import Column, Split
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.engine.averages import by_iteration, keys_of
-from paddlecli.engine.requests import Call, Work
+from paddlecli.engine.requests import Work
 from paddlecli.graph.ir import Graph, Update
 from paddlecli.models import layers
 from paddlecli.models.build import build
@@ -133,7 +133,7 @@ def test_trace(name: str, streamed: bool, tmp_path: Path) -> None:
     split = Split("train", {k: Column(v) for k, v in case.columns.items()})
     road = Road(build(recipe, spec), optimizers(recipe))
     set_weights(road, golden["weights_in_creation_order"])
-    maker = road.maker(road.graph.roles["train"], spec, split, case.batch, case.rate)
+    maker = road.maker(spec, split, case.batch, case.rate)
     order = np.arange(len(split))
     work = maker.make(order, 0, len(losses), 0, gather=streamed)
     found = by_iteration(keys_of(maker.calls), work, road.run(work, split), len(losses))
@@ -158,7 +158,7 @@ def test_accuracy_of_every_step(name: str, tmp_path: Path) -> None:
     set_weights(road, golden["weights_in_creation_order"])
     entries = road.graph.roles["train"]
     op, attrs, state = road.artifact.entries[entries[0]].metrics["accuracy"]
-    maker = road.maker(entries, spec, split, case.batch, case.rate)
+    maker = road.maker(spec, split, case.batch, case.rate)
     for step, (expected,) in enumerate(fetched):
         road.write({state: np.zeros(road.places[state].shape)})
         road.run(maker.make(np.arange(len(split)), step, 1, step), split)
@@ -222,11 +222,8 @@ def test_accumulation(name: str, equal: bool) -> None:
     road.write({weight: data["W"], bias: data["b"]})
     x, y = (np.array(data[k], np.float32) for k in "XY")
     split = Split("train", {"x": Column(x.reshape(-1, 3)), "y": Column(y.reshape(-1, 2))})
-    maker = road.maker((), AFFINE, split, x.shape[1], settings.learning_rate)
-    parts, (first, more) = case["settings"]["micro_batches"], road.artifact.roles["accumulate"]
-    entries = {n: road.artifact.entries[n] for n in (first, more, road.artifact.roles["apply"])}
-    last = Call(entries[road.artifact.roles["apply"]])
-    maker.calls = (*(Call(entries[more if i else first], i, len(parts)) for i in range(len(parts))), last)
+    parts = case["settings"]["micro_batches"]
+    maker = road.maker(AFFINE, split, x.shape[1], settings.learning_rate, len(parts))
     keys = keys_of(maker.calls)
     for step in range(len(x)):
         work = maker.make(np.arange(len(split)), step, 1, step) if equal else cut(road, parts, settings.learning_rate, step)

@@ -1,7 +1,8 @@
 """Runs an entry of a graph in numpy, float64: no kernels, no core, the sizes of one batch.
 
-Every element takes 8 bytes, so slots, aliases and in-place results share memory here as they do in the core. Without a memory plan
-each tensor has its own array. The axis data and the views of loops follow core/include/pk_plan.h.
+Every element takes 8 bytes, so slots, aliases and in-place results share memory here as they do in
+the core. Without a memory plan each tensor has its own array. The axis data and the views of loops
+follow core/include/pk_plan.h.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class Params:
         """The array of a persistent tensor, a view of its range."""
         place = self.storage.placements[key]
         start = place.offset // DTYPES[place.dtype]
-        return self.ranges[place.range][start : start + int(np.prod(place.shape))].reshape(place.shape)
+        return self.ranges[place.range][start : start + int(np.prod(place.shape))].reshape(
+            place.shape
+        )
 
     def fill(self, values: Mapping[str, Any]) -> None:
         """Sets tensors by key."""
@@ -137,7 +140,8 @@ Watch = Callable[[Node, "Run"], None]
 class Run:
     """One step of one entry.
 
-    ``memory`` places temporaries in shared slots as planned; ``watch`` is called before each kernel.
+    ``memory`` places temporaries in shared slots as planned; ``watch`` is called before each
+    kernel.
     """
 
     entry: Entry
@@ -165,7 +169,7 @@ class Run:
             sizes[slot] = max(sizes.get(slot, 0), int(np.prod(self.sizes.shape(life.tensor))))
         self.slots = {slot: np.full(n, np.nan) for slot, n in sizes.items()}
 
-    # -- tensors ----------------------------------------------------------------------------------------------------
+    # -- tensors -----------------------------------------------------------------------------------
     def array(self, t: Tensor) -> Array:
         """The memory of a tensor at the loop's present step."""
         shape = self.sizes.shape(t)
@@ -208,7 +212,9 @@ class Run:
             assert t.init is not None
             return self.array(t.init)[:rows]
         step -= t.role == "previous"
-        start = step * rows if loop.axis is None else int(self.sizes.part(loop.axis, "starts")[step])
+        start = (
+            step * rows if loop.axis is None else int(self.sizes.part(loop.axis, "starts")[step])
+        )
         return self.array(t.base)[start : start + rows]
 
     def value(self, t: Tensor) -> Any:
@@ -216,7 +222,7 @@ class Run:
         array = np.array(self.array(t))
         return array if t.spec.axis is None else Ragged(array, self.sizes.offsets(t.spec.axis))
 
-    # -- nodes ------------------------------------------------------------------------------------------------------
+    # -- nodes -------------------------------------------------------------------------------------
     def go(self) -> Run:
         """Runs all nodes."""
         for item in self.entry.items:
@@ -254,7 +260,13 @@ class Run:
         shapes: dict[str, Any] = {}
         for port, target in node.results.items():
             several = isinstance(target, list)
-            shapes[port] = [self.sizes.shape(t) for t in target] if several else None if target is None else self.sizes.shape(target)
+            shapes[port] = (
+                [self.sizes.shape(t) for t in target]
+                if several
+                else None
+                if target is None
+                else self.sizes.shape(target)
+            )
             if isinstance(target, Tensor) and target.spec.axis is not None:
                 shapes[f"offsets:{port}"] = self.sizes.offsets(target.spec.axis)
         random = RandomKey(self.seed, self.batch.step, stream_key(node.stream))
@@ -268,17 +280,25 @@ class Run:
             for t, v in zip(target, value, strict=True):
                 self._store(node, port, t, v)
             return
-        array, values = self.array(target), np.asarray(value.values if isinstance(value, Ragged) else value)
-        assert values.shape in ((), array.shape), f"{node}: {port} is {values.shape}, planned {array.shape}"
+        array, values = (
+            self.array(target),
+            np.asarray(value.values if isinstance(value, Ragged) else value),
+        )
+        assert values.shape in ((), array.shape), (
+            f"{node}: {port} is {values.shape}, planned {array.shape}"
+        )
         if port in node.accumulate:
             array += values
         else:
             array[...] = values
 
-    # -- results ----------------------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
     def results(self) -> dict[str, Array]:
         """Fetches and outputs by name."""
-        return {k: np.array(self.array(t)) for k, t in {**self.entry.fetches, **self.entry.outputs}.items()}
+        return {
+            k: np.array(self.array(t))
+            for k, t in {**self.entry.fetches, **self.entry.outputs}.items()
+        }
 
     @property
     def loss(self) -> float:

@@ -1,7 +1,8 @@
 """Kernels in numpy, float64, for the null executor.
 
-A forward kernel is its op's ``reference``, an optimizer's table update ``reference_rows``. Of the others the common ones are
-written out here by name; what is left is the vector-Jacobian product of the forward reference by central differences.
+A forward kernel is its op's ``reference``, an optimizer's table update ``reference_rows``. Of the
+others the common ones are written out here by name; what is left is the vector-Jacobian product of
+the forward reference by central differences.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ STEP = 1e-5
 MEANT: dict[str, dict[str, Any]] = {"sequence_pool.backward_max": {"mode": MODES.index("max")}}
 """Attributes of the forward kernel that a gradient kernel stands for by its name."""
 RULES: dict[str, Rule] = {}
-"""Kernel name (``op.kernel``) -> its numpy form; gets plain arrays (packed values without their offsets)."""
+"""Kernel name (``op.kernel``) -> its numpy form; gets plain arrays (packed values without their
+offsets)."""
 
 
 def compute(node: Node, args: Args, shapes: Shapes, random: RandomKey) -> dict[str, Any]:
@@ -45,18 +47,22 @@ def compute(node: Node, args: Args, shapes: Shapes, random: RandomKey) -> dict[s
         return RULES[kernel.full_name](plain, node.attrs, shapes)
     if isinstance(op, OptimizerOp):
         rows = kernel.name.startswith("update_rows")
-        return op.reference_rows(args, node.attrs) if rows else op.reference(args, node.attrs, random)
+        return (
+            op.reference_rows(args, node.attrs) if rows else op.reference(args, node.attrs, random)
+        )
     if kernel.name == "forward":
         return op.reference(args, node.attrs, random)
     if kernel.name.startswith("backward"):
         return _pullback(node, args, shapes, random)
-    raise NotImplementedError(f"{kernel.full_name} has no numpy form: add it to tests/null/kernels.py")
+    raise NotImplementedError(
+        f"{kernel.full_name} has no numpy form: add it to tests/null/kernels.py"
+    )
 
 
-# -- derived ----------------------------------------------------------------------------------------------------------
+# -- derived ---------------------------------------------------------------------------------------
 def _pullback(node: Node, args: Args, shapes: Shapes, random: RandomKey) -> dict[str, Any]:
-    """J^T dy of the forward reference. A kernel that gets neither an input nor a result is linear in that input, so zeros
-    stand in for it."""
+    """J^T dy of the forward reference. A kernel that gets neither an input nor a result is linear
+    in that input, so zeros stand in for it."""
     op = ops.get(node.kernel.op)
     forward = op.forward
     attrs = {**getattr(op, "defaults", {}), **MEANT.get(node.kernel.full_name, {}), **node.attrs}
@@ -66,13 +72,19 @@ def _pullback(node: Node, args: Args, shapes: Shapes, random: RandomKey) -> dict
     for p in forward.inputs:
         if point[p.name] is None and f"d{p.name}" in shapes and shapes[f"d{p.name}"] is not None:
             if outputs & set(args):
-                raise NotImplementedError(f"{node.kernel.full_name} works from its result: add it to tests/null/kernels.py")
-            point[p.name] = _like_offsets(np.zeros(shapes[f"d{p.name}"]), shapes.get(f"offsets:d{p.name}"))
+                raise NotImplementedError(
+                    f"{node.kernel.full_name} works from its result: add it to tests/null/kernels.py"
+                )
+            point[p.name] = _like_offsets(
+                np.zeros(shapes[f"d{p.name}"]), shapes.get(f"offsets:d{p.name}")
+            )
     dy = {k[1:]: values_of(v) for k, v in args.items() if k[:1] == "d" and k[1:] in outputs}
     found: dict[str, Any] = {}
     for port, shape in shapes.items():
         if port.startswith("d") and shape is not None:
-            found[port] = _slopes(lambda: op.reference(point, attrs, random), values_of(point[port[1:]]), dy)
+            found[port] = _slopes(
+                lambda: op.reference(point, attrs, random), values_of(point[port[1:]]), dy
+            )
     return found
 
 
@@ -104,7 +116,7 @@ def _like_offsets(array: Array, offsets: Array | None) -> Any:
     return array if offsets is None else Ragged(array, offsets)
 
 
-# -- written out ------------------------------------------------------------------------------------------------------
+# -- written out -----------------------------------------------------------------------------------
 def rule(name: str) -> Callable[[Rule], Rule]:
     """Registers the numpy form of a kernel."""
 
@@ -190,7 +202,11 @@ def _square_error(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str
 
 @rule("weighted_mean.backward_values")
 def _weighted_mean(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
-    return {"dvalues": np.full(shapes["dvalues"], a["dy"][0] / a["weight"][0] if a["weight"][0] else 0.0)}
+    return {
+        "dvalues": np.full(
+            shapes["dvalues"], a["dy"][0] / a["weight"][0] if a["weight"][0] else 0.0
+        )
+    }
 
 
 @rule("softmax_with_cross_entropy.backward_x")
@@ -225,7 +241,11 @@ def _gather(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]
 def _embedding(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
     dw = np.zeros(shapes["dw"])
     ids = a["ids"].reshape(-1)
-    np.add.at(dw, ids, np.where((ids == attrs["padding_idx"])[:, None], 0.0, _flat(a["dy"], a["dy"].ndim - 1)))
+    np.add.at(
+        dw,
+        ids,
+        np.where((ids == attrs["padding_idx"])[:, None], 0.0, _flat(a["dy"], a["dy"].ndim - 1)),
+    )
     return {"dw": dw}
 
 
@@ -245,7 +265,12 @@ def _conv_x(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]
     for i in range(w.shape[2]):
         for j in range(w.shape[3]):
             part = np.einsum("nohw,oc->nchw", dy, w[:, :, i, j])
-            dx[:, :, i * dh : i * dh + sh * dy.shape[2] : sh, j * dw : j * dw + sw * dy.shape[3] : sw] += part
+            dx[
+                :,
+                :,
+                i * dh : i * dh + sh * dy.shape[2] : sh,
+                j * dw : j * dw + sw * dy.shape[3] : sw,
+            ] += part
     return {"dx": dx[:, :, top : top + height, left : left + width]}
 
 
@@ -306,7 +331,11 @@ def _norm_running(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str
 
 @rule("global_norm.squares")
 def _squares(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
-    parts = [(a["g"][o : o + n] ** 2).sum() for (o, n), clip in zip(a["bounds"], a["clips"], strict=True) if clip]
+    parts = [
+        (a["g"][o : o + n] ** 2).sum()
+        for (o, n), clip in zip(a["bounds"], a["clips"], strict=True)
+        if clip
+    ]
     return {"total": np.array([sum(parts)])}
 
 

@@ -56,7 +56,11 @@ def check(stages: Stages, batch: Batch, seed: int = 1) -> None:
             expected = slopes(forward, batch, params, name, places)
             scale = max(1e-3, np.abs(expected).max(initial=0))
             np.testing.assert_allclose(
-                gradient.reshape(-1)[places], expected, rtol=0, atol=2e-6 * scale, err_msg=f"{entry.name}: {name}"
+                gradient.reshape(-1)[places],
+                expected,
+                rtol=0,
+                atol=2e-6 * scale,
+                err_msg=f"{entry.name}: {name}",
             )
 
 
@@ -74,7 +78,9 @@ def test_any_lengths(name: str, lengths: tuple[int, ...], compiled: Compiled) ->
 
 
 @pytest.mark.parametrize("words, tags", [((0, 0), (0, 0)), ((2, 3), (0, 0)), ((1, 1), (4, 0))])
-def test_any_lengths_on_two_axes(words: tuple[int, ...], tags: tuple[int, ...], compiled: Compiled) -> None:
+def test_any_lengths_on_two_axes(
+    words: tuple[int, ...], tags: tuple[int, ...], compiled: Compiled
+) -> None:
     stages = compiled("two_axes")
     check(stages, draw(stages.graph, 2, lengths={"words": words, "tags": tags}))
 
@@ -90,7 +96,12 @@ def test_an_empty_batch_has_no_gradient(compiled: Compiled) -> None:
 
 def test_a_block_used_twice_has_one_set_of_parameters(compiled: Compiled) -> None:
     stages = compiled("twice")
-    assert set(stages.graph.parameters) == {"branch/fc1/w", "branch/fc1/b", "branch/fc2/w", "branch/fc2/b"}
+    assert set(stages.graph.parameters) == {
+        "branch/fc1/w",
+        "branch/fc1/b",
+        "branch/fc2/w",
+        "branch/fc2/b",
+    }
     nodes = flat(stages.graph.entries["train_step"].items)
     uses = [n for n in nodes if n.args.get("y") is stages.graph.parameters["branch/fc1/w"]]
     assert len(uses) == 3
@@ -103,7 +114,12 @@ def test_an_entry_reaches_only_its_own_parameters(compiled: Compiled) -> None:
         other = "generator/" if update.optimizer == "discriminator" else "discriminator/"
         assert entry.gradients
         assert not any(p.startswith(other) for p in entry.gradients)
-        written = {t.name for n in flat(stages.fused.entries[entry.name].items) for t in n.outputs if t.persistent}
+        written = {
+            t.name
+            for n in flat(stages.fused.entries[entry.name].items)
+            for t in n.outputs
+            if t.persistent
+        }
         assert not any(other in w for w in written), written
 
 

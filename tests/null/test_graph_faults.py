@@ -1,4 +1,5 @@
-"""Networks that cannot be: each fault names the layer, the shapes or names in question, and the line of the recipe."""
+"""Networks that cannot be: each fault names the layer, the shapes or names in question, and the
+line of the recipe."""
 
 from __future__ import annotations
 
@@ -23,10 +24,13 @@ data:
     - {name: q, shape: [4], axes: [s]}
     - {name: r, shape: [4], axes: [r]}
     - {name: w, dtype: int64, classes: 5, axes: [s]}
+    - {name: f}
     - {name: y, shape: [1], role: label}
 """
 ONE = "optimizer: {name: sgd, learning_rate: 0.1}\n"
-TWO = "optimizer:\n  one: {name: sgd, learning_rate: 0.1}%s\n  two: {name: sgd, learning_rate: 0.1}\n"
+TWO = (
+    "optimizer:\n  one: {name: sgd, learning_rate: 0.1}%s\n  two: {name: sgd, learning_rate: 0.1}\n"
+)
 INPUTS = """model:
   inputs:
     x: {shape: [4]}
@@ -62,6 +66,7 @@ FAULTS = {
 """, r"^\[square_error_cost\] label is f32\[N, 1\], x is f32\[N, 3\]", "square_error_cost1"),
     "rank": (plain("  layers:\n    - {conv2d: {filters: 3, size: 3}, from: x, name: p}  # HERE\n"),
              r"^\[conv2d\] x must be \[N, channels, height, width\], it is f32\[N, 4\]", "p"),
+    "channels": (plain("  layers:\n    - {batch_norm: {}, from: f, name: p}  # HERE\n").replace("    y: {", "    f: {}\n    y: {"), r"^\[batch_norm\] f is f32\[N\]: \[N, channels, \.\.\.\] is needed", "p"),
     "type": (plain("  layers:\n    - {fc: {size: 1}, from: w, name: p}  # HERE\n"), r"^\[matmul\] x is i64, must be f32", "p"),
     "flatten": (plain("  layers:\n    - {fc: {size: 1, flatten: 3}, from: x, name: p}  # HERE\n"),
                 r"^\[fc\] x is f32\[N, 4\]: nothing is left behind its first 3 dimensions", "p"),
@@ -167,7 +172,7 @@ FAULTS = {
     a: {loss: {square_error_cost: {}, from: [p, y]}, update: {parameters: "p/*", optimizer: one}}
 """, r"^there is no entry `nothing`", "train.loop.1"),
     "unknown field": (plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n").replace("    q:", "    zz: {shape: [4]}  # HERE\n    q:"),
-                      r"^the data set 'generated' has no field 'zz'; it has x, q, r, w, y", ""),
+                      r"^the data set 'generated' has no field 'zz'; it has x, q, r, w, f, y", ""),
     "shape of a field": (plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n").replace("x: {shape: [4]}", "x: {shape: [5]}  # HERE"),
                          r"^input 'x' is declared \[5\], the data set's field is \[4\]", ""),
     "type of a field": (plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n").replace("x: {shape: [4]}", "x: {shape: [4], dtype: int64, below: 9}  # HERE"),
@@ -218,5 +223,7 @@ def test_a_registered_network_names_the_line_of_its_name(tmp_path: Path) -> None
     with pytest.raises(ConfigError) as caught:
         graph_of(recipe)
     (found,) = caught.value.faults
-    assert found.message.startswith("this network needs exactly one input; the data set 'generated' has x (input), q (input)")
+    assert found.message.startswith(
+        "this network needs exactly one input; the data set 'generated' has x (input), q (input)"
+    )
     assert found.where.line == (HEAD + ONE).count("\n") + 2

@@ -17,7 +17,11 @@ from .world import SMALL, draw, fresh, with_rates
 
 POISON = np.array([np.nan]).view(np.int64)[0]
 SWITCHES: tuple[dict[str, bool], ...] = (
-    {}, {"inplace": False}, {"views": False}, {"reuse": False}, {"inplace": False, "views": False, "reuse": False},
+    {},
+    {"inplace": False},
+    {"views": False},
+    {"reuse": False},
+    {"inplace": False, "views": False, "reuse": False},
 )
 
 
@@ -32,7 +36,8 @@ class Recorder:
 
 
 class Comparer:
-    """Compares what every kernel reads with a recorded run, and where it writes with what it reads."""
+    """Compares what every kernel reads with a recorded run, and where it writes with what it
+    reads."""
 
     def __init__(self, recorded: list[tuple[Node, list[Array]]], plan: MemoryPlan) -> None:
         self.plan = plan
@@ -48,16 +53,21 @@ class Comparer:
         self.apart(node, run)
 
     def apart(self, node: Node, run: Run) -> None:
-        """Outputs share no byte with inputs, but where the kernel may work in place, and none with each other."""
+        """Outputs share no byte with inputs, but where the kernel may work in place, and none with
+        each other."""
         outputs = [(k, t) for k, v in node.results.items() for t in tensors_of(v)]
         for i, (port, t) in enumerate(outputs):
             mine = run.array(t)
             for _, o in outputs[:i]:
-                assert not np.shares_memory(mine, run.array(o)), f"{node}: {t.name} and {o.name} overlap"
+                assert not np.shares_memory(mine, run.array(o)), (
+                    f"{node}: {t.name} and {o.name} overlap"
+                )
             for name, value in node.args.items():
                 for s in tensors_of(value):
                     if node.kernel.inplace.get(port) != name and s is not t:
-                        assert not np.shares_memory(mine, run.array(s)), f"{node}: {t.name} overlaps {s.name}"
+                        assert not np.shares_memory(mine, run.array(s)), (
+                            f"{node}: {t.name} overlaps {s.name}"
+                        )
 
 
 def poisoned(a: Array) -> bool:
@@ -78,7 +88,9 @@ def both(entry: Entry, batch: Batch, params: Params, plan: MemoryPlan) -> Run:
 
 @pytest.mark.parametrize("switches", SWITCHES, ids=lambda s: "-".join(s) or "all")
 @pytest.mark.parametrize("name", SMALL)
-def test_shared_memory_changes_nothing(name: str, switches: dict[str, bool], compiled: Compiled) -> None:
+def test_shared_memory_changes_nothing(
+    name: str, switches: dict[str, bool], compiled: Compiled
+) -> None:
     stages = compiled(name)
     params = fresh(stages)
     for entry in stages.fused.entries.values():
@@ -115,7 +127,9 @@ def touched(entry: Entry) -> Iterator[tuple[int, int, Tensor]]:
 
 @pytest.mark.parametrize("switches", SWITCHES, ids=lambda s: "-".join(s) or "all")
 @pytest.mark.parametrize("name", SMALL)
-def test_no_two_live_tensors_share_a_slot(name: str, switches: dict[str, bool], compiled: Compiled) -> None:
+def test_no_two_live_tensors_share_a_slot(
+    name: str, switches: dict[str, bool], compiled: Compiled
+) -> None:
     for entry in compiled(name).fused.entries.values():
         plan = plan_memory(entry, **switches)
         spans: dict[int, list[int]] = {}
@@ -137,7 +151,11 @@ def test_each_saving_saves(compiled: Compiled) -> None:
     plan = plan_memory(entry)
     assert plan.inplace > 0
     assert len(plan.dropped) >= 2
-    assert slot_count(plan) < slot_count(plan_memory(entry, reuse=False)) == len(plan_memory(entry, reuse=False).lives)
+    assert (
+        slot_count(plan)
+        < slot_count(plan_memory(entry, reuse=False))
+        == len(plan_memory(entry, reuse=False).lives)
+    )
     assert not plan_memory(entry, views=False).dropped
     assert plan_memory(entry, inplace=False).inplace == 0
     reshapes = [n for n in flat(entry.items) if n.kernel.op == "reshape"]

@@ -1,4 +1,5 @@
-"""Every pass on equals every pass off: exactly, or within a tolerance where the order of sums changes."""
+"""Every pass on equals every pass off: exactly, or within a tolerance where the order of sums
+changes."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ from .world import SMALL, draw, fresh, graph_of, network, recipe_of, with_rates
 BATCHES = (4, 1, 0, 7)
 
 
-def train(stages: Stages, batches: tuple[Batch, ...], seed: int = 1) -> tuple[list[dict[str, Array]], Params]:
+def train(
+    stages: Stages, batches: tuple[Batch, ...], seed: int = 1
+) -> tuple[list[dict[str, Array]], Params]:
     """Results of all entries over some batches, and the parameters in the end."""
     params = fresh(stages, seed)
     found = []
@@ -41,19 +44,29 @@ def compare(a: Stages, b: Stages, tolerance: float) -> None:
     for x, y in zip(first, second, strict=True):
         assert x.keys() == y.keys()
         for name in x:
-            np.testing.assert_allclose(x[name], y[name], rtol=tolerance, atol=tolerance, err_msg=name)
+            np.testing.assert_allclose(
+                x[name], y[name], rtol=tolerance, atol=tolerance, err_msg=name
+            )
     for r, held, other in zip(a.storage.ranges, mine.ranges, theirs.ranges, strict=True):
         if r.klass == "metric":
-            np.testing.assert_allclose(held, other, rtol=1e-6, atol=2**40 * tolerance, err_msg=r.name)
+            np.testing.assert_allclose(
+                held, other, rtol=1e-6, atol=2**40 * tolerance, err_msg=r.name
+            )
         elif r.klass != "grad":
             np.testing.assert_allclose(held, other, rtol=tolerance, atol=tolerance, err_msg=r.name)
 
 
 @pytest.mark.parametrize("switch, tolerance", [("hoist", 1e-9), ("fuse", 1e-9), ("layout", 0.0)])
 @pytest.mark.parametrize("name", SMALL)
-def test_on_equals_off(name: str, switch: str, tolerance: float, load: Load, compiled: Compiled) -> None:
+def test_on_equals_off(
+    name: str, switch: str, tolerance: float, load: Load, compiled: Compiled
+) -> None:
     graph, optimizers = load(name)
-    compare(compiled(name), run_passes(graph, optimizers, replace(Passes(), **{switch: False})), tolerance)
+    compare(
+        compiled(name),
+        run_passes(graph, optimizers, replace(Passes(), **{switch: False})),
+        tolerance,
+    )
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -62,7 +75,10 @@ def test_pruning_changes_nothing(name: str, compiled: Compiled) -> None:
     batch = draw(stages.graph, 4)
     for entry in stages.gradients.entries.values():
         ours, theirs = fresh(stages), fresh(stages)
-        a, b = Run(entry, batch, ours).go().results(), Run(prune(entry), batch, theirs).go().results()
+        a, b = (
+            Run(entry, batch, ours).go().results(),
+            Run(prune(entry), batch, theirs).go().results(),
+        )
         assert all(np.array_equal(a[k], b[k]) for k in a)
         assert all(np.array_equal(x, y) for x, y in zip(ours.ranges, theirs.ranges, strict=True))
 
@@ -80,7 +96,9 @@ def count(entry: Entry, kernel: str) -> int:
 def test_pruning_leaves_out_what_nobody_reads(compiled: Compiled) -> None:
     stages = compiled("idle")
     entry = stages.fused.entries["train_step"]
-    assert not any("idle" in t.name for n in flat(entry.items) for t in n.inputs if t.role == "parameter")
+    assert not any(
+        "idle" in t.name for n in flat(entry.items) for t in n.inputs if t.role == "parameter"
+    )
     assert not any(n.origin.path == "idle" for n in flat(entry.items))
     assert count(stages.graph.entries["train_step"], "matmul.forward") == 2
     assert count(stages.fused.entries["predict"], "fc.forward") == 1
@@ -89,7 +107,12 @@ def test_pruning_leaves_out_what_nobody_reads(compiled: Compiled) -> None:
 def test_prediction_needs_no_labels(compiled: Compiled) -> None:
     for name in ("mlp", "conv", "scan", "memories"):
         stages = compiled(name)
-        used = {t.name for n in flat(stages.fused.entries["predict"].items) for t in n.inputs if t.role == "input"}
+        used = {
+            t.name
+            for n in flat(stages.fused.entries["predict"].items)
+            for t in n.inputs
+            if t.role == "input"
+        }
         assert not used & set(stages.graph.labels), name
 
 
@@ -101,27 +124,48 @@ def test_what_depends_on_no_memory_leaves_the_loop(load: Load, compiled: Compile
     forward, backward = (i for i in entry.items if isinstance(i, Loop))
     inputs = stages.graph.parameters["cell/h_next/w"], stages.graph.parameters["cell/h_next/w1"]
     read = [t for n in forward.body for t in n.inputs]
-    assert inputs[0] not in read and inputs[1] in read  # the input's product runs once for all steps, the memory's each step
-    assert backward.reverse and not any(t.role == "gradient" for n in backward.body for t in n.outputs)
+    assert (
+        inputs[0] not in read and inputs[1] in read
+    )  # the input's product runs once for all steps, the memory's each step
+    assert backward.reverse and not any(
+        t.role == "gradient" for n in backward.body for t in n.outputs
+    )
     batch = with_rates(stages.fused, draw(stages.graph, 6))
-    assert Run(entry, batch, fresh(stages)).go().kernels < Run(plain, batch, fresh(off)).go().kernels
+    assert (
+        Run(entry, batch, fresh(stages)).go().kernels < Run(plain, batch, fresh(off)).go().kernels
+    )
 
 
 def test_fusion_makes_one_kernel_of_a_layer(compiled: Compiled) -> None:
     mlp, conv = compiled("mlp").fused.entries, compiled("conv").fused.entries
     assert count(mlp["eval_step"], "fc.forward") == 3
-    assert [n.attrs["activation"] for n in flat(mlp["eval_step"].items) if n.kernel.op == "fc"] == [2, 2, 0]
+    assert [n.attrs["activation"] for n in flat(mlp["eval_step"].items) if n.kernel.op == "fc"] == [
+        2,
+        2,
+        0,
+    ]
     assert count(mlp["train_step"], "fc.backward_wb") == 3
-    for left in ("matmul.forward", "bias.forward", "tanh.forward", "bias.backward", "matmul.backward_y"):
+    for left in (
+        "matmul.forward",
+        "bias.forward",
+        "tanh.forward",
+        "bias.backward",
+        "matmul.backward_y",
+    ):
         assert count(mlp["train_step"], left) == 0, left
     assert count(conv["predict"], "conv2d.forward") == 2
     assert count(conv["predict"], "relu.forward") == 0
 
 
 def test_a_value_with_two_readers_is_not_fused(compiled: Compiled) -> None:
-    """The product before tanh is read again by an activation's gradient that needs it, or is an output."""
+    """The product before tanh is read again by an activation's gradient that needs it, or is an
+    output."""
     entry = compiled("shared").fused.entries["eval_step"]
-    tanh = [n for n in flat(entry.items) if n.kernel.full_name == "fc.forward" and n.attrs["activation"] == 2]
+    tanh = [
+        n
+        for n in flat(entry.items)
+        if n.kernel.full_name == "fc.forward" and n.attrs["activation"] == 2
+    ]
     assert len(tanh) == 1
 
 

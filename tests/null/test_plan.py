@@ -1,4 +1,5 @@
-"""The plan's bytes: the same everywhere and for every batch; stored networks give the same plan; parts add up to the whole."""
+"""The plan's bytes: the same everywhere and for every batch; stored networks give the same plan;
+parts add up to the whole."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def test_the_same_recipe_gives_the_same_bytes_in_any_process(tmp_path: Path) -> 
     def run(salt: str) -> str:
         environment = {**os.environ, "PYTHONHASHSEED": salt, "PYTHONPATH": str(tests.parent)}
         command = [sys.executable, "-c", SCRIPT, str(tests), str(tmp_path / "one")]
-        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            command, env=environment, check=True, capture_output=True, text=True
+        ).stdout
 
     first = run("1")
     assert len(set(first.split())) == 2 * len(SMALL)
@@ -70,7 +73,9 @@ def test_one_plan_for_every_batch() -> None:
     info = read_plan(plan)
     sizes = {s.name: i for i, s in enumerate(info.symbols)}
     for batch, rows in ((1, 5), (7, 20), (64, 300)):
-        symbols = [batch if s.kind in ("batch", "sequences", "step_rows") else rows for s in info.symbols]
+        symbols = [
+            batch if s.kind in ("batch", "sequences", "step_rows") else rows for s in info.symbols
+        ]
         shapes = {t.name: t.shape(symbols) for t in info.tensors if t.storage == "input"}
         assert shapes == {"x": (rows, 4), "y": (batch, 1)}
     assert {"N", "S(steps)", "T(steps)", "L(steps)", "n(steps)"} == set(sizes)
@@ -115,9 +120,16 @@ def test_entries_of_an_ordinary_network(load: Load) -> None:
     assert (evaluate.inputs, evaluate.fetches, tuple(evaluate.outputs), evaluate.updates) == (
         ("image", "label"), ("loss",), ("probability",), False,
     )  # fmt: skip
-    assert (predict.inputs, predict.fetches, tuple(predict.outputs)) == (("image",), (), ("probability",))
+    assert (predict.inputs, predict.fetches, tuple(predict.outputs)) == (
+        ("image",),
+        (),
+        ("probability",),
+    )
     assert str(predict.outputs["probability"]) == "f32[N, 3]"
-    assert {k: m[0] for k, m in evaluate.metrics.items()} == {"loss": "mean_metric", "accuracy": "accuracy"}
+    assert {k: m[0] for k, m in evaluate.metrics.items()} == {
+        "loss": "mean_metric",
+        "accuracy": "accuracy",
+    }
     assert [(a.name, a.kind, a.of, a.count) for a in found.arguments] == [
         ("weight.loss", "weight", "loss", "batch"), ("learning_rate.default", "learning_rate", "default", "batch"),
     ]  # fmt: skip
@@ -147,7 +159,11 @@ def test_metrics_and_losses_have_their_names(load: Load) -> None:
     }  # fmt: skip
     weight = found.arguments[0]
     assert (weight.kind, weight.of, weight.count) == ("weight", "surprise", "labels:label:0")
-    scores = {n.results["state_out"].name: n.args["scores"].name for n in flat(graph.entries["eval_step"].items) if n.kernel.op == "accuracy"}
+    scores = {
+        n.results["state_out"].name: n.args["scores"].name
+        for n in flat(graph.entries["eval_step"].items)
+        if n.kernel.op == "accuracy"
+    }
     assert scores == {"eval_step/top2": "share.y", "eval_step/accuracy": "share.y"}
 
 
@@ -155,21 +171,38 @@ def test_an_axis_brings_the_input_that_defines_it(load: Load) -> None:
     found = compile_graph(*load("two_axes"))
     assert found.entries["predict"].inputs == ("word", "tag")
     info = read_plan(found.plan)
-    assert [(a.name, info.inputs[a.input][0], a.ordered) for a in info.axes] == [("words", "word", False), ("tags", "tag", False)]
+    assert [(a.name, info.inputs[a.input][0], a.ordered) for a in info.axes] == [
+        ("words", "word", False),
+        ("tags", "tag", False),
+    ]
     assert [a.ordered for a in read_plan(compile_graph(*load("scan")).plan).axes] == [True]
 
 
 def test_names_of_what_is_saved(load: Load) -> None:
     found = compile_graph(*load("conv"))
     assert set(found.states) == {"batch_norm1/mean", "batch_norm1/variance", "updates.default"}
-    weights = {"conv2d1/w", "conv2d1/b", "batch_norm1/w", "batch_norm1/b", "conv2d2/w", "conv2d2/b", "fc1/w", "fc1/b"}
+    weights = {
+        "conv2d1/w",
+        "conv2d1/b",
+        "batch_norm1/w",
+        "batch_norm1/b",
+        "conv2d2/w",
+        "conv2d2/b",
+        "fc1/w",
+        "fc1/b",
+    }
     assert set(found.parameters) == weights
     assert set(found.slots) == {f"{w}@default.{s}" for w in weights for s in ("moment1", "moment2")}
     assert all(p.offset % 64 == 0 for p in (*found.parameters.values(), *found.slots.values()))
-    assert set(found.metric_states) == {"train_step/loss", "train_step/accuracy", "eval_step/loss", "eval_step/accuracy"}
+    assert set(found.metric_states) == {
+        "train_step/loss",
+        "train_step/accuracy",
+        "eval_step/loss",
+        "eval_step/accuracy",
+    }
 
 
-# -- stored networks --------------------------------------------------------------------------------------------------
+# -- stored networks -------------------------------------------------------------------------------
 def stored(graph: Graph, source: str = "graph.yaml") -> Graph:
     """The graph with the origins that a stored one has: the layer paths alone."""
 
@@ -180,7 +213,12 @@ def stored(graph: Graph, source: str = "graph.yaml") -> Graph:
         return replace(n, origin=place(n.origin))
 
     def entry(e: Entry) -> Entry:
-        items = [replace(i, body=[node(n) for n in i.body], origin=place(i.origin)) if isinstance(i, Loop) else node(i) for i in e.items]
+        items = [
+            replace(i, body=[node(n) for n in i.body], origin=place(i.origin))
+            if isinstance(i, Loop)
+            else node(i)
+            for i in e.items
+        ]
         return replace(e, items=items)
 
     return replace(graph, entries={k: entry(e) for k, e in graph.entries.items()})
@@ -196,7 +234,9 @@ def test_a_stored_network_gives_the_same_plan(name: str, accumulate: bool, load:
     again = from_yaml(text)
     assert to_yaml(again) == text
     assert show(again) == show(graph)
-    assert compile_graph(again, specs, accumulate=accumulate) == compile_graph(stored(graph), specs, accumulate=accumulate)
+    assert compile_graph(again, specs, accumulate=accumulate) == compile_graph(
+        stored(graph), specs, accumulate=accumulate
+    )
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -216,12 +256,20 @@ def test_initial_values_survive(load: Load) -> None:
 def test_faulty_stored_networks_are_refused(load: Load) -> None:
     graph, _ = load("mlp")
     text = to_yaml(graph)
-    for bad in ("", "- 1", "format: 1", text[: len(text) // 2], text.replace("image", "picture", 1)):
+    for bad in (
+        "",
+        "- 1",
+        "format: 1",
+        text[: len(text) // 2],
+        text.replace("image", "picture", 1),
+    ):
         with pytest.raises(RunError, match=r"old\.yaml"):
             from_yaml(bad, "old.yaml")
     with pytest.raises(RunError, match=r"old\.yaml has format 2, this version reads 1"):
         from_yaml(text.replace("format: 1", "format: 2", 1), "old.yaml")
-    with pytest.raises(RunError, match=r"old\.yaml uses the op 'warp', which this version does not have"):
+    with pytest.raises(
+        RunError, match=r"old\.yaml uses the op 'warp', which this version does not have"
+    ):
         from_yaml(text.replace("op: matmul.forward", "op: warp.forward"), "old.yaml")
 
 
@@ -230,7 +278,7 @@ def test_a_compiled_network_is_not_stored(load: Load) -> None:
         to_plain(run_passes(*load("mlp")).fused)
 
 
-# -- accumulation -----------------------------------------------------------------------------------------------------
+# -- accumulation ----------------------------------------------------------------------------------
 def part(batch: Batch, start: int, stop: int) -> Batch:
     """Some samples of a batch; the loss weights stay those of the whole batch."""
     columns = {}
@@ -244,7 +292,9 @@ def part(batch: Batch, start: int, stop: int) -> Batch:
 
 
 @pytest.mark.parametrize("cuts", [(0, 7), (0, 3, 7), (0, 1, 2, 6, 7), (0, 4, 4, 7)])
-@pytest.mark.parametrize("name", ["fit_a_line", "scan", "memories", "softmax", "mlp", "twice", "shared", "idle"])
+@pytest.mark.parametrize(
+    "name", ["fit_a_line", "scan", "memories", "softmax", "mlp", "twice", "shared", "idle"]
+)
 def test_parts_add_up_to_the_whole(name: str, cuts: tuple[int, ...], load: Load) -> None:
     stages = run_passes(*load(name), accumulate=True)
     entries, roles = stages.fused.entries, stages.fused.roles
@@ -266,7 +316,9 @@ def test_parts_add_up_to_the_whole(name: str, cuts: tuple[int, ...], load: Load)
             np.testing.assert_array_equal(a, b, err_msg=r.name)
         else:
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12, err_msg=r.name)
-    assert loss == pytest.approx(Run(stages.graph.entries["train_step"], batch, fresh(stages)).go().loss)
+    assert loss == pytest.approx(
+        Run(stages.graph.entries["train_step"], batch, fresh(stages)).go().loss
+    )
 
 
 @pytest.mark.parametrize("name", ["mlp", "memories", "shared"])
@@ -276,13 +328,23 @@ def test_parts_share_memory_safely(name: str, load: Load) -> None:
     stages = run_passes(*load(name), accumulate=True)
     check_tables(read_plan(compile_graph(*load(name), accumulate=True).plan))
     for entry in stages.fused.entries.values():
-        both(entry, with_rates(stages.fused, draw(stages.graph, 5)), fresh(stages), stages.memory[entry.name])
+        both(
+            entry,
+            with_rates(stages.fused, draw(stages.graph, 5)),
+            fresh(stages),
+            stages.memory[entry.name],
+        )
 
 
 def test_what_cannot_be_accumulated_says_why(load: Load) -> None:
-    with pytest.raises(ConfigError, match=r"works with one training step; this network has 3: \['d_fake', 'd_real', 'g_step'\]"):
+    with pytest.raises(
+        ConfigError,
+        match=r"works with one training step; this network has 3: \['d_fake', 'd_real', 'g_step'\]",
+    ):
         run_passes(*load("two_networks"), accumulate=True)
-    with pytest.raises(ConfigError, match=r"needs dense gradients; bag/embedding1/w has row-sparse ones"):
+    with pytest.raises(
+        ConfigError, match=r"needs dense gradients; bag/embedding1/w has row-sparse ones"
+    ):
         run_passes(*load("two_axes"), accumulate=True)
 
 
@@ -291,4 +353,7 @@ def test_hashes_are_not_in_the_plan(load: Load) -> None:
     from paddlecli.compiler.emit import stream_key
 
     assert stream_key("") == 0
-    assert stream_key("dropout1") == int.from_bytes(hashlib.blake2b(b"dropout1", digest_size=8).digest(), "little") | 1
+    assert (
+        stream_key("dropout1")
+        == int.from_bytes(hashlib.blake2b(b"dropout1", digest_size=8).digest(), "little") | 1
+    )

@@ -60,7 +60,10 @@ def test_all_stages(load: Load) -> None:
     found = stages(*load("fit_a_line"))
     assert list(found) == ["graph", "gradients", "fused", "memory"]
     assert found["graph"].startswith(GRAPH)
-    assert "%d.prediction/w: f32[13, 1] = matmul.backward_y(%x, %d.square_error_cost1.dx" in found["gradients"]
+    assert (
+        "%d.prediction/w: f32[13, 1] = matmul.backward_y(%x, %d.square_error_cost1.dx"
+        in found["gradients"]
+    )
     assert "sgd.update" not in found["gradients"]
     update = r"%flat:default:parameters: f32\[17\] = sgd\.update\(%flat:default:parameters, %flat:default:gradients, .*\) if %u\.check_finite\.ok\n"
     assert re.search(update, found["fused"])
@@ -71,7 +74,10 @@ def test_loops_and_views(load: Load, compiled: Compiled) -> None:
     text = stages(*load("scan"))["gradients"]
     forward, backward = "  scan over steps:\n", "  scan over steps reversed:\n"
     assert forward in text and backward in text
-    assert re.search(r"\n    %cell/h_next\.z#1\[t\]: f32\[n\(steps\), 8\] = matmul\.forward\(%hidden\.h\.before\[t-1\], %cell/h_next/w1;", text)
+    assert re.search(
+        r"\n    %cell/h_next\.z#1\[t\]: f32\[n\(steps\), 8\] = matmul\.forward\(%hidden\.h\.before\[t-1\], %cell/h_next/w1;",
+        text,
+    )
     assert re.search(r"\n    \+%d\.hidden\.h\.before\[t-1\]: f32\[n\(steps\), 8\] = ", text)
     assert "[:n]" in show(compiled("memories").graph)
     assert "  decode over at most 12 times:\n" not in text
@@ -85,15 +91,21 @@ def test_loops_and_views(load: Load, compiled: Compiled) -> None:
 def test_every_node_has_one_line(name: str, load: Load) -> None:
     graph, _ = load(name)
     found = [row for row in show(graph).split("\n") if " = " in row and "(" in row]
-    assert len(found) == sum(len(i.body) if hasattr(i, "body") else 1 for e in graph.entries.values() for i in e.items)
-    layers = [row for row in found if "accuracy.forward(" not in row]  # a metric of the recipe belongs to none
+    assert len(found) == sum(
+        len(i.body) if hasattr(i, "body") else 1 for e in graph.entries.values() for i in e.items
+    )
+    layers = [
+        row for row in found if "accuracy.forward(" not in row
+    ]  # a metric of the recipe belongs to none
     assert all("  # " in row for row in layers)
 
 
 def test_sharing_is_counted(compiled: Compiled) -> None:
     for name in SMALL:
         found = compiled(name)
-        rows = re.findall(r"at batch 64: (\d+) bytes in slots, (\d+) without sharing", show_memory(found))
+        rows = re.findall(
+            r"at batch 64: (\d+) bytes in slots, (\d+) without sharing", show_memory(found)
+        )
         assert len(rows) == sum(bool(m.lives) for m in found.memory.values())
         assert all(int(a) <= int(b) for a, b in rows)
 

@@ -1,4 +1,5 @@
-"""A network written as a list of layers and the registered one are the same graph, down to layer paths and first values."""
+"""A network written as a list of layers and the registered one are the same graph, down to layer
+paths and first values."""
 
 from __future__ import annotations
 
@@ -52,7 +53,12 @@ TWINS = {
     "recognize_digits/mlp": DIGITS % (MLP, "fc3"),
     "recognize_digits/conv": DIGITS % (CONV, "fc1"),
 }
-SIZES = {"fit_a_line": 14, "recognize_digits/softmax": 7850, "recognize_digits/mlp": 199210, "recognize_digits/conv": 33620}
+SIZES = {
+    "fit_a_line": 14,
+    "recognize_digits/softmax": 7850,
+    "recognize_digits/mlp": 199210,
+    "recognize_digits/conv": 33620,
+}
 """Parameters that the book counts; batch norm's two running statistics are states."""
 
 
@@ -62,7 +68,9 @@ def test_twins_print_the_same_graph(name: str, tmp_path: Path) -> None:
     a, b = graph_of(registered), graph_of(written)
     assert show(a) == show(b)
     assert to_yaml(a) == to_yaml(b)
-    plans = {compile_graph(stored(g), optimizers(r)).plan for g, r in ((a, registered), (b, written))}
+    plans = {
+        compile_graph(stored(g), optimizers(r)).plan for g, r in ((a, registered), (b, written))
+    }
     assert len(plans) == 1
 
 
@@ -77,13 +85,18 @@ def test_sizes(name: str) -> None:
 
 
 def test_origins_are_the_recipe_lines(tmp_path: Path) -> None:
-    """The one thing in which twins differ: a written layer comes from its own line, a registered net from its name's."""
+    """The one thing in which twins differ: a written layer comes from its own line, a registered
+    net from its name's."""
     written = graph_of(recipe_of(TWINS["recognize_digits/mlp"], tmp_path)).entries["train_step"]
     lines = TWINS["recognize_digits/mlp"].split("\n")
     for node in written.items:
         assert Path(node.origin.file).name == "recipe.yaml"
         assert node.origin.line > 0
-    firsts = {n.origin.path: lines[n.origin.line - 1].strip() for n in flat(written.items) if n.kernel.op == "matmul"}
+    firsts = {
+        n.origin.path: lines[n.origin.line - 1].strip()
+        for n in flat(written.items)
+        if n.kernel.op == "matmul"
+    }
     assert firsts == {
         "fc1": "- {fc: {size: 200, activation: relu}, from: image}", "fc2": "- {fc: {size: 200, activation: relu}}",
         "fc3": "- {fc: {size: 10}, name: fc3}",

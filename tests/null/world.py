@@ -61,7 +61,9 @@ model:
       layers:
         - {fc: {size: 3, activation: tanh}, from: [x_t, h, c, given], name: h_next}
         - {fc: {size: 2, activation: sigmoid}, from: [h_next, c], name: c_next}
-        - {fc: {size: 2, activation: tanh}, from: [h_next, c_next, h], name: seen}
+        - {fc: {size: 2, activation: tanh}, from: [h_next, c_next, h], name: u}
+        - {mul: {}, from: [u, c_next], name: v}
+        - {add: {}, from: [u, v], name: seen}
       outputs: {seen: seen, hidden: h_next}
   layers:
     - {fc: {size: 3, activation: tanh}, from: context, name: first}
@@ -77,7 +79,8 @@ model:
   outputs: {prediction: prediction}
 optimizer: {name: adam, learning_rate: 0.01}
 """
-"""Two scans over one axis that share a block; memories with starts of both kinds, a static input, two outputs."""
+"""Two scans over one axis that share a block; memories with starts of both kinds, a static input,
+two outputs."""
 
 
 TWICE = """
@@ -117,12 +120,14 @@ model:
     - {add: {}, from: [power, line], name: one}
     - {add: {}, from: [h, h], name: two}
     - {add: {}, from: [one, two], name: three}
-    - {fc: {size: 4}, from: [three, h, line], name: prediction}
+    - {mul: {}, from: [three, three], name: four}
+    - {fc: {size: 4}, from: [four, h, line], name: prediction}
   loss: {square_error_cost: {}, from: [prediction, y]}
   outputs: {prediction: prediction, square: square}
 optimizer: {name: sgd, learning_rate: 0.1, clip: {norm: 0.5}, regularizer: {l2: 0.01}}
 """
-"""One value through itself, reshapes and products with itself: gradients that several nodes share."""
+"""One value through itself, reshapes and products with itself: gradients that several nodes
+share."""
 
 IDLE = """
 name: idle
@@ -183,14 +188,17 @@ model:
   outputs: {unread: unread, prediction: prediction}
 optimizer: {name: adagrad, learning_rate: 0.1, clip: {global_norm: 0.3}, regularizer: {l2: 0.01}}
 """
-"""Dense and row-sparse tables: shared ones, padding, several ids a row, one that the loss does not read."""
+"""Dense and row-sparse tables: shared ones, padding, several ids a row, one that the loss does not
+read."""
 
 WRITTEN = {
     "memories": MEMORIES, "twice": TWICE, "shared": SHARED, "idle": IDLE, "mixed": MIXED, "tables": TABLES,
 }  # fmt: skip
 
 
-def recipe_of(text: str, tmp_path: Path, name: str = "recipe.yaml", overrides: Sequence[str] = ()) -> Recipe:
+def recipe_of(
+    text: str, tmp_path: Path, name: str = "recipe.yaml", overrides: Sequence[str] = ()
+) -> Recipe:
     """A recipe from its text."""
     path = tmp_path / name
     path.write_text(text)
@@ -207,7 +215,11 @@ def graph_of(recipe: Recipe, data: DatasetSpec | None = None) -> Graph:
 
 def digits_recipe(model: str, tmp_path: Path, optimizer: str = "adam") -> Recipe:
     """A registered digit net of three classes."""
-    arguments = {"digits_softmax": "", "digits_mlp": ", hidden: 5, hidden_act: tanh", "digits_conv": ""}[model]
+    arguments = {
+        "digits_softmax": "",
+        "digits_mlp": ", hidden: 5, hidden_act: tanh",
+        "digits_conv": "",
+    }[model]
     text = f"""
 name: {model}
 model: {{name: {model}, classes: 3{arguments}}}
@@ -235,8 +247,11 @@ LENGTHS = (3, 0, 5, 1, 3, 2, 0)
 """Lengths of sequences: equal ones, empty ones, not sorted."""
 
 
-def draw(graph: Graph, size: int, seed: int = 0, lengths: Mapping[str, Sequence[int]] | None = None) -> Batch:
-    """A batch of random inputs; integers stay below 3. Loss weights are those of the whole batch, rates 0.1."""
+def draw(
+    graph: Graph, size: int, seed: int = 0, lengths: Mapping[str, Sequence[int]] | None = None
+) -> Batch:
+    """A batch of random inputs; integers stay below 3. Loss weights are those of the whole batch,
+    rates 0.1."""
     rng = np.random.default_rng(seed)
     columns: dict[str, Any] = {}
     offsets: dict[str, Any] = {}
@@ -245,14 +260,21 @@ def draw(graph: Graph, size: int, seed: int = 0, lengths: Mapping[str, Sequence[
         if axis is not None:
             if axis.name not in offsets:
                 shift = len(offsets)
-                found = (lengths or {}).get(axis.name) or [LENGTHS[(i + shift) % len(LENGTHS)] for i in range(size)]
+                found = (lengths or {}).get(axis.name) or [
+                    LENGTHS[(i + shift) % len(LENGTHS)] for i in range(size)
+                ]
                 offsets[axis.name] = np.concatenate([[0], np.cumsum(found)]).astype(np.int64)
             rows = int(offsets[axis.name][-1])
         shape = (rows, *(d.coefficient for d in t.spec.shape[1:]))
         high = 256 if t.spec.dtype == "u8" else 3
-        values = rng.standard_normal(shape) if t.spec.dtype[0] == "f" else rng.integers(0, high, shape)
+        values = (
+            rng.standard_normal(shape) if t.spec.dtype[0] == "f" else rng.integers(0, high, shape)
+        )
         columns[name] = values if axis is None else Ragged(values, offsets[axis.name])
-    arguments = {n: weight_of(a.count, size, columns) if a.kind == "weight" else 0.1 for n, a in graph.arguments.items()}
+    arguments = {
+        n: weight_of(a.count, size, columns) if a.kind == "weight" else 0.1
+        for n, a in graph.arguments.items()
+    }
     return Batch(size, columns, arguments)
 
 
@@ -266,7 +288,9 @@ def weight_of(count: str, size: int, columns: Mapping[str, Any]) -> float:
         return float(axis.offsets[-1])
     name, _, ignored = rest.rpartition(":")
     column = columns[name]
-    return float((np.asarray(column.values if isinstance(column, Ragged) else column) != int(ignored)).sum())
+    return float(
+        (np.asarray(column.values if isinstance(column, Ragged) else column) != int(ignored)).sum()
+    )
 
 
 def with_rates(graph: Graph, batch: Batch) -> Batch:
@@ -276,7 +300,8 @@ def with_rates(graph: Graph, batch: Batch) -> Batch:
 
 
 def fresh(stages: Stages, seed: int = 1) -> Params:
-    """Parameters and states before training; biases are drawn too, so that nothing is 0 by chance."""
+    """Parameters and states before training; biases are drawn too, so that nothing is 0 by
+    chance."""
     params = Params(stages.storage)
     rng = np.random.default_rng(seed)
     params.fill(stages.graph.initial_values(seed))
@@ -300,5 +325,3 @@ def gradients_of(entry: Entry, run: Run) -> dict[str, np.ndarray[Any, Any]]:
         else:
             found[name] = np.array(run.array(g))
     return found
-
-

@@ -157,7 +157,7 @@ def test_resident_is_streamed(name: str) -> None:
     found = []
     for gather in (False, True):
         road = Road(*network(name, Path()))
-        maker = road.maker(road.graph.roles["train"], data.spec, split, 7, 0.01)
+        maker = road.maker(data.spec, split, 7, 0.01)
         order = np.random.default_rng(3).permutation(len(split))
         found.append((road.run(maker.make(order, 0, 10, 0, gather=gather), split), road.everything()))
     (first, mine), (second, theirs) = found
