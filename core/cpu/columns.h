@@ -6,6 +6,7 @@
 #ifndef PK_COLUMNS_H
 #define PK_COLUMNS_H
 #include "convolutions.h"
+#include "products.h"
 
 #define PK_COLUMN_BLOCK 256 /* columns taken at once */
 
@@ -31,7 +32,7 @@ void pk_find_runs(const pk_conv *conv, int64_t group, int64_t begin, int64_t end
  * first tap in x. */
 typedef struct pk_taps {
     int64_t first, count;
-    int64_t offset[256];
+    int64_t offset[PK_PRODUCT_CHUNK];
 } pk_taps;
 #define pk_find_taps PK_LEVEL_NAME(pk_find_taps)
 void pk_find_taps(const pk_conv *conv, int64_t first, int64_t count, pk_taps *taps);

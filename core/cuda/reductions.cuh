@@ -230,4 +230,17 @@ static inline pk_status pk_repeat_dims(const pk_call *call, float *out, const fl
     const pk_walk w = pk_walk_of(ndim, dim, summed);
     return pk_each(call, w.kept * w.summed * w.row, pk_repeat_kernel{w, x, out, scale, add});
 }
+
+/* The bits of a list of dimensions (negative ones count from the end; none: all), for a tensor of ndim. */
+static inline pk_status pk_dims_bits(const pk_call *call, const int64_t *list, int32_t ndim, uint32_t *bits) {
+    *bits = list[0] == 0 ? (1u << ndim) - 1u : 0;
+    for (int64_t i = 0; i < list[0]; i++) {
+        const int64_t d = list[1 + i] < 0 ? list[1 + i] + ndim : list[1 + i];
+        if (d < 0 || d >= ndim)
+            return pk_fail(call, PK_BAD_SHAPE, -1, "dimension %lld of a tensor of %d dimensions", (long long)list[1 + i],
+                           (int)ndim);
+        *bits |= 1u << d;
+    }
+    return PK_OK;
+}
 #endif

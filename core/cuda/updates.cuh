@@ -99,7 +99,8 @@ pk_status pk_update_take(const pk_call *call, const R &rule, int32_t first, int3
     w->limit = clip > 0.0 ? (float)clip : INFINITY;
     w->scale = pk_f32(&in[lr + 1]);
     w->scales = in[lr + 1].data ? pk_count(&in[lr + 1]) : 0;
-    typename R::settings *settings = pk_device_scratch<typename R::settings>(call);
+    /* Behind the partial sums of pk_flat_sum. */
+    typename R::settings *settings = (typename R::settings *)(pk_device_scratch<char>(call) + (1 << 20));
     w->settings = settings;
     w->trust = NULL;
     return pk_each(call, 1, pk_prepare_kernel<R>{rule, settings, R::counted ? pk_i64(&in[lr - 1]) : NULL});
@@ -214,5 +215,104 @@ template <class R> pk_status pk_update_rows(const pk_call *call, const R &rule, 
     if (!moves && k.l2 == 0.0f && k.l1 == 0.0f)
         return pk_each(call, pk_count(&call->in[2]), pk_touched_rows<R>{k});
     return pk_each(call, pk_count(&call->in[0]), pk_all_rows<R>{k});
+}
+
+/* ---- rules with norms ---- */
+/* Such a rule has two passes and besides step (the second one, with u.trust):
+ *     void first(settings, u, d, p, slots) const;     moves the slots, but not p
+ *     float size(settings, u, d, p, slots) const;     what is squared and summed beside p
+ *     float trust(u, p2, size2) const; */
+#define PK_NORM_BLOCK 256
+
+template <class R> struct pk_first_pass {
+    pk_flat_update<R> k;
+    PK_DEVICE void operator()(int64_t i) const {
+        const int64_t s = pk_segment_of(k.bounds, k.segments, i);
+        if (s >= k.segments || i < k.bounds[2 * s]) return;
+        float *at[PK_UPDATE_MAX_SLOTS];
+        for (int j = 0; j < R::slots; j++) at[j] = k.w.slots[j] + i;
+        const pk_update u = k.of(s);
+        k.w.rule.first(*k.w.settings, u, pk_update_gradient(u, k.w.g[i], k.w.p[i]), k.w.p + i, at);
+    }
+};
+/* A block for each segment. */
+template <class R> struct pk_segment_trust {
+    pk_flat_update<R> k;
+    double *trust;
+    PK_DEVICE void operator()() const {
+        const int64_t s = blockIdx.x, from = k.bounds[2 * s], n = k.bounds[2 * s + 1];
+        const pk_update u = k.of(s);
+        double p2 = 0.0, size2 = 0.0;
+        for (int64_t i = from + threadIdx.x; i < from + n; i += PK_NORM_BLOCK) {
+            float *at[PK_UPDATE_MAX_SLOTS];
+            for (int j = 0; j < R::slots; j++) at[j] = k.w.slots[j] + i;
+            const double p = k.w.p[i];
+            const double size =
+                k.w.rule.size(*k.w.settings, u, pk_update_gradient(u, k.w.g[i], k.w.p[i]), k.w.p + i, at);
+            p2 += p * p, size2 += size * size;
+        }
+        p2 = pk_block_sum(p2), size2 = pk_block_sum(size2);
+        if (threadIdx.x == 0) trust[s] = k.w.rule.trust(u, p2, size2);
+    }
+};
+
+/* As pk_update_flat, with an output work f64 of at least `segments` elements behind the slots. */
+template <class R> pk_status pk_update_flat_norms(const pk_call *call, const R &rule) {
+    const pk_view *work = &call->out[1 + R::slots];
+    pk_flat_update<R> k;
+    PK_TRY(pk_read_flat(call, rule, &k));
+    if (pk_count(work) < k.segments) return pk_update_size(call, "work", work, k.segments);
+    PK_TRY(pk_each(call, pk_count(&call->in[0]), pk_first_pass<R>{k}));
+    PK_TRY(PK_LAUNCH(call, pk_dim((unsigned)k.segments), pk_dim(PK_NORM_BLOCK),
+                     pk_segment_trust<R>{k, (double *)work->data}));
+    k.w.trust = (const double *)work->data;
+    return pk_each(call, pk_count(&call->in[0]), k);
+}
+
+template <class R> struct pk_first_rows {
+    pk_rows_update<R> k;
+    PK_DEVICE void operator()(int64_t i) const {
+        float *at[PK_UPDATE_MAX_SLOTS];
+        for (int j = 0; j < R::slots; j++) at[j] = k.w.slots[j] + i;
+        const pk_update u = k.of();
+        k.w.rule.first(*k.w.settings, u, pk_update_gradient(u, k.gradient(i), k.w.p[i]), k.w.p + i, at);
+    }
+};
+template <class R> struct pk_row_sizes {
+    pk_rows_update<R> k;
+    PK_DEVICE double at(int64_t i) const {
+        float *at[PK_UPDATE_MAX_SLOTS];
+        for (int j = 0; j < R::slots; j++) at[j] = k.w.slots[j] + i;
+        const pk_update u = k.of();
+        const double size =
+            k.w.rule.size(*k.w.settings, u, pk_update_gradient(u, k.gradient(i), k.w.p[i]), k.w.p + i, at);
+        return size * size;
+    }
+};
+struct pk_keep_sum {
+    double *out;
+    PK_DEVICE void put(double sum) const { *out = sum; }
+};
+template <class R> struct pk_table_trust {
+    pk_rows_update<R> k;
+    double *work;   /* p2, size2; then the trust */
+    PK_DEVICE void operator()(int64_t) const { work[0] = k.w.rule.trust(k.of(), work[0], work[1]); }
+};
+
+/* As pk_update_rows where all rows move, with an output work f64 of at least 2 elements. */
+template <class R> pk_status pk_update_rows_norms(const pk_call *call, const R &rule) {
+    const pk_view *out = &call->out[1 + R::slots];
+    double *work = (double *)out->data;
+    const int64_t n = pk_count(&call->in[0]);
+    pk_rows_update<R> k;
+    PK_TRY(pk_read_rows(call, rule, &k));
+    if (n == 0) return PK_OK;
+    if (pk_count(out) < 2) return pk_update_size(call, "work", out, 2);
+    PK_TRY(pk_each(call, n, pk_first_rows<R>{k}));
+    PK_TRY(pk_flat_sum<double>(call, n, pk_squares{k.w.p}, pk_keep_sum{work}));
+    PK_TRY(pk_flat_sum<double>(call, n, pk_row_sizes<R>{k}, pk_keep_sum{work + 1}));
+    PK_TRY(pk_each(call, 1, pk_table_trust<R>{k, work}));
+    k.w.trust = work;
+    return pk_each(call, n, pk_all_rows<R>{k});
 }
 #endif

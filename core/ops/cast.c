@@ -3,44 +3,10 @@
 #include <string.h>
 
 #include "elementwise.h"
+#include "pk_half.h"
 #include "rows.h"
 
 #define BLOCK 512   /* elements that pass through a buffer at a time */
-
-/* ---- halves ---- */
-static float bits_float(uint32_t u) {
-    float f;
-    memcpy(&f, &u, 4);
-    return f;
-}
-static uint32_t float_bits(float f) {
-    uint32_t u;
-    memcpy(&u, &f, 4);
-    return u;
-}
-static float from_f16(uint16_t h) {
-    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = h & 0x7fffu;
-    if (rest >= 0x7c00u) return bits_float(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-    /* The exponents differ by 112; a multiplication does that for denormals too. */
-    const float size = bits_float(rest << 13) * 0x1p112f;
-    return bits_float(float_bits(size) | sign);
-}
-static uint16_t to_f16(float f) {
-    const uint32_t u = float_bits(f), sign = u >> 16 & 0x8000u, size = u & 0x7fffffffu;
-    if (size > 0x7f800000u) return (uint16_t)(sign | 0x7e00u);
-    if (size >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u);   /* rounds to 65536 or more */
-    if (size < 0x38800000u) {   /* denormal: the addition rounds to a multiple of 2^-24 */
-        const float r = bits_float(size) + 0.5f;
-        return (uint16_t)(sign | (float_bits(r) - 0x3f000000u));
-    }
-    return (uint16_t)(sign | (size + 0xfffu + (size >> 13 & 1u) - 0x38000000u) >> 13);
-}
-static float from_bf16(uint16_t h) { return bits_float((uint32_t)h << 16); }
-static uint16_t to_bf16(float f) {
-    const uint32_t u = float_bits(f);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
-    return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
-}
 
 /* ---- blocks: into float, double or int64, and out of them ---- */
 #define COPY(type, to) for (int64_t i = 0; i < n; i++) out[i] = (to)((const type *)in)[i]
@@ -48,10 +14,10 @@ static void floats_of(float *out, const void *in, int64_t n, int32_t dtype) {
     switch (dtype) {
     case PK_F32: COPY(float, float); break;
     case PK_F16:
-        for (int64_t i = 0; i < n; i++) out[i] = from_f16(((const uint16_t *)in)[i]);
+        for (int64_t i = 0; i < n; i++) out[i] = pk_from_f16(((const uint16_t *)in)[i]);
         break;
     case PK_BF16:
-        for (int64_t i = 0; i < n; i++) out[i] = from_bf16(((const uint16_t *)in)[i]);
+        for (int64_t i = 0; i < n; i++) out[i] = pk_from_bf16(((const uint16_t *)in)[i]);
         break;
     case PK_I16: COPY(int16_t, float); break;
     case PK_I8: COPY(int8_t, float); break;
@@ -113,9 +79,9 @@ static void put_doubles(const cast *c, char *out, const double *v, int64_t n) {
         for (int64_t i = 0; i < n; i++)
             ((float *)out)[i] = c->add ? ((float *)out)[i] + (float)v[i] : (float)v[i];
         return;
-    case PK_F16: for (int64_t i = 0; i < n; i++) ((uint16_t *)out)[i] = to_f16((float)v[i]); return;
+    case PK_F16: for (int64_t i = 0; i < n; i++) ((uint16_t *)out)[i] = pk_to_f16((float)v[i]); return;
     case PK_BF16:
-        for (int64_t i = 0; i < n; i++) ((uint16_t *)out)[i] = to_bf16((float)v[i]);
+        for (int64_t i = 0; i < n; i++) ((uint16_t *)out)[i] = pk_to_bf16((float)v[i]);
         return;
     case PK_BOOL: for (int64_t i = 0; i < n; i++) out[i] = v[i] != 0.0; return;
     default:

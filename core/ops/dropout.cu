@@ -4,7 +4,7 @@
 #include "random.cuh"
 
 namespace {
-struct drop {
+struct drop_some {
     float *out;
     const float *in;
     pk_random random;
@@ -26,7 +26,7 @@ struct drop {
 };
 
 /* x, y or dy, dx: any equal shape; attributes rate, upscale */
-pk_status drop_some(const pk_call *call) {
+pk_status drop(const pk_call *call) {
     const double rate = call->attr[0].f;
     if (!(rate >= 0.0 && rate < 1.0)) return pk_fail(call, PK_BAD_SHAPE, -1, "rate %g is not in [0, 1)", rate);
     const int64_t n = pk_count(&call->out[0]);
@@ -35,12 +35,12 @@ pk_status drop_some(const pk_call *call) {
                        (long long)n);
     const uint64_t start = pk_random_start(call, &call->in[0]);
     return pk_each(call, pk_random_blocks(start, n),
-                   drop{pk_f32(&call->out[0]), pk_f32(&call->in[0]), call->random, start, n,
+                   drop_some{pk_f32(&call->out[0]), pk_f32(&call->in[0]), call->random, start, n,
                         (uint32_t)(rate * 4294967296.0), call->attr[1].i ? (float)(1.0 / (1.0 - rate)) : 1.0f,
                         pk_adds(call, 0)});
 }
 } /* namespace */
 
 PK_OP(dropout,
-      {"dropout.forward(x: f32; rate: float, upscale: bool) -> (y: f32)", drop_some},
-      {"dropout.backward(dy: f32; rate: float, upscale: bool) -> (dx: f32)", drop_some});
+      {"dropout.forward(x: f32; rate: float, upscale: bool) -> (y: f32)", drop},
+      {"dropout.backward(dy: f32; rate: float, upscale: bool) -> (dx: f32)", drop});

@@ -3,7 +3,7 @@
 
 namespace {
 struct logs {
-    pk_places s;
+    pk_places s = {};
     float *out;
     const float *x;
     int add;
@@ -16,7 +16,7 @@ struct logs {
 
 /* dx = dy - exp(y)*sum(dy) */
 struct back {
-    pk_places s;
+    pk_places s = {};
     float *dx;
     const float *y, *dy;
     int add;
@@ -33,12 +33,12 @@ struct back {
 
 /* x, y, dy, dx: any equal shape */
 pk_status forward(const pk_call *call) {
-    pk_places s;
+    pk_places s = {};
     PK_TRY(pk_places_of(call, &call->in[0], call->attr[0].i, &s));
     return pk_each_place(call, s, logs{s, pk_f32(&call->out[0]), pk_f32(&call->in[0]), pk_adds(call, 0)});
 }
 pk_status backward(const pk_call *call) {
-    pk_places s;
+    pk_places s = {};
     PK_TRY(pk_places_of(call, &call->in[0], call->attr[0].i, &s));
     return pk_each_place(call, s, back{s, pk_f32(&call->out[0]), pk_f32(&call->in[0]), pk_f32(&call->in[1]),
                                        pk_adds(call, 0)});

@@ -9,7 +9,7 @@ PK_DEVICE float power(float x, float most) {
 }
 
 struct share {
-    pk_places s;
+    pk_places s = {};
     float *out;
     const float *x;
     int add;
@@ -24,7 +24,7 @@ struct share {
 
 /* dx = y*(dy - sum(y*dy)) along the classes */
 struct back {
-    pk_places s;
+    pk_places s = {};
     float *dx;
     const float *y, *dy;
     int add;
@@ -41,12 +41,12 @@ struct back {
 
 /* x, y, dy, dx: any equal shape */
 pk_status forward(const pk_call *call) {
-    pk_places s;
+    pk_places s = {};
     PK_TRY(pk_places_of(call, &call->in[0], call->attr[0].i, &s));
     return pk_each_place(call, s, share{s, pk_f32(&call->out[0]), pk_f32(&call->in[0]), pk_adds(call, 0)});
 }
 pk_status backward(const pk_call *call) {
-    pk_places s;
+    pk_places s = {};
     PK_TRY(pk_places_of(call, &call->in[0], call->attr[0].i, &s));
     return pk_each_place(call, s, back{s, pk_f32(&call->out[0]), pk_f32(&call->in[0]), pk_f32(&call->in[1]),
                                        pk_adds(call, 0)});

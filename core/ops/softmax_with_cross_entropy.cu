@@ -8,7 +8,7 @@
 
 namespace {
 struct task {
-    pk_places s;
+    pk_places s = {};
     float *out, *stats_out;      /* loss [places] and stats [places, 2]; or dx [outer, classes, inner] */
     const float *x;              /* [outer, classes, inner] */
     const int64_t *label;        /* hard: [places]; NULL when soft */

@@ -23,14 +23,14 @@ def command(
     from paddlecli.cli.output import pairs, print_json, tell
     from paddlecli.engine import rundir
     from paddlecli.engine.evaluate import demand, evaluate
-    from paddlecli.engine.files import finite
+    from paddlecli.engine.files import flagged
 
     demands = pairs("--min", minimum or ())
     with settings.flags(threads=threads):
         found = evaluate(rundir.find(run), split, say=(lambda text: None) if quiet else tell)
     if as_json:
         result = {"schema": 1, "split": found.split, "samples": found.samples, "metrics": found.metrics}
-        print_json(finite(result))
+        print_json(flagged(result))
     else:
         typer.echo(f"{found.split}: {found.samples} samples")
         for name, value in sorted(found.metrics.items(), key=lambda item: (item[0] != "loss", item[0])):

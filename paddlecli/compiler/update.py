@@ -11,7 +11,7 @@ from paddlecli.compiler.groups import Group, OptimizerSpec, Table
 from paddlecli.compiler.optimizer import append_updates
 from paddlecli.compiler.storage import Storage, count_name, segment, slot_key
 from paddlecli.errors import ConfigError
-from paddlecli.graph.builder import Emitter
+from paddlecli.graph.builder import Emitter, fault
 from paddlecli.graph.ir import (
     ArgumentInfo,
     Entry,
@@ -43,7 +43,7 @@ def split_accumulation(graph: Graph) -> Graph:
     whole batch, so the sum is the whole batch's gradient.
 
     Raises:
-        ConfigError: several entries train, or a gradient is row-sparse.
+        ConfigError: several entries train, a gradient is row-sparse, or a scan draws random numbers.
     """
     names = graph.roles.get("train", [])
     if len(names) != 1:
@@ -57,6 +57,10 @@ def split_accumulation(graph: Graph) -> Graph:
             f"train.accumulate needs dense gradients; {', '.join(sparse)} has row-sparse ones",
             hint="say sparse: false where it is embedded",
         )
+    for node in (n for i in step.items if isinstance(i, Loop) for n in i.body if n.kernel.random):
+        # a step's rows are counted in the order of the part's lengths, not of the whole batch's
+        text = f"train.accumulate would draw other numbers here: [{node.kernel.op}] stands in a scan"
+        raise fault(node.origin, text)
     first, more, apply = (f"{step.name}.{k}" for k in ("first", "more", "apply"))
     entries = {
         **graph.entries,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -49,6 +50,11 @@ def by_iteration(
     return found
 
 
+def as_json(number: float) -> float | str:
+    """The number, or `nan`, `inf`, `-inf` as text; `float` takes both back."""
+    return number if math.isfinite(number) else str(number)
+
+
 class Averages:
     """Sums over batches. `state` and `restore` carry them through a checkpoint without loss."""
 
@@ -88,10 +94,11 @@ class Averages:
         return {k: s[1] / self._batches for k, s in self._sums.items() if self._batches}
 
     def state(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"sums": self._sums, "samples": self._samples, "batches": self._batches}
+        """Plain data; numbers that are not finite as text, since JSON has none."""
+        sums = {k: [as_json(x) for x in v] for k, v in self._sums.items()}
+        return {"sums": sums, "samples": self._samples, "batches": self._batches}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Takes what `state` gave."""
-        self._sums = {k: list(v) for k, v in state["sums"].items()}
+        self._sums = {k: [float(x) for x in v] for k, v in state["sums"].items()}
         self._samples, self._batches = int(state["samples"]), int(state["batches"])

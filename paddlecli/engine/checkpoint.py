@@ -121,7 +121,7 @@ class Store:
 
     def _ranked(self) -> list[str]:
         sign = 1.0 if self.smaller_is_better else -1.0
-        measured = [(sign * v, name) for name, v in self._values.items() if v is not None]
+        measured = [(sign * v, name) for name, v in self._values.items() if v is not None and v == v]
         return [name for _, name in sorted(measured)]
 
     def _prune(self, newest: str) -> None:

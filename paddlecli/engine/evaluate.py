@@ -10,7 +10,6 @@ from paddlecli.engine import modeldir
 from paddlecli.engine.evaluation import Evaluator, Measured
 from paddlecli.engine.interrupts import Signals, Worker
 from paddlecli.engine.machine import Machine
-from paddlecli.engine.predict import only
 from paddlecli.engine.prepare import data_of
 from paddlecli.engine.rundir import RunDir
 from paddlecli.errors import ConfigError, Interrupted, MetricError, UsageError
@@ -35,7 +34,7 @@ def evaluate(
     if run.read("run.json").get("data", {}).get("fingerprint") != data.fingerprint:
         say(f"warning: {data.spec.name} has changed since the run was trained; its numbers cannot be compared")
     chosen = data[split or recipe.train.eval_split]
-    artifact = compile_graph(only(model.graph, ("evaluate",)))
+    artifact = compile_graph(modeldir.restricted(model.graph, ("evaluate",)))
     machine = Machine(artifact, threads=threads)
     machine.write(model.values)
     say(f"model: {modeldir.described(model.note)}")

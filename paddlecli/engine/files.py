@@ -104,16 +104,32 @@ def finite(value: Any) -> Any:
     return value
 
 
+def flagged(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The object as JSON can hold it; where numbers were not finite, `nonfinite` lists their dotted paths."""
+    lost = sorted(_nonfinite(value, ""))
+    found: dict[str, Any] = finite(value)
+    return {**found, "nonfinite": lost} if lost else found
+
+
+def _nonfinite(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, float) and not math.isfinite(value):
+        yield path
+    elif isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _nonfinite(below, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for index, below in enumerate(value):
+            yield from _nonfinite(below, f"{path}.{index}")
+
+
 def json_line(value: Mapping[str, Any]) -> str:
-    """One line of JSON with sorted keys; keys whose numbers are not finite are listed under `nonfinite`."""
-    lost = sorted(k for k, v in value.items() if isinstance(v, float) and not math.isfinite(v))
-    whole = {**value, "nonfinite": lost} if lost else value
-    return json.dumps(finite(whole), sort_keys=True, ensure_ascii=False, allow_nan=False)
+    """One line of JSON with sorted keys, without NaN and infinity (see `flagged`)."""
+    return json.dumps(flagged(value), sort_keys=True, ensure_ascii=False, allow_nan=False)
 
 
 def json_page(value: Mapping[str, Any]) -> bytes:
     """Indented JSON with sorted keys, as a file's content."""
-    text = json.dumps(finite(value), sort_keys=True, ensure_ascii=False, allow_nan=False, indent=2)
+    text = json.dumps(flagged(value), sort_keys=True, ensure_ascii=False, allow_nan=False, indent=2)
     return (text + "\n").encode()
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddlecli import __version__
+from paddlecli import __version__, settings
 from paddlecli.config.load import load_recipe
 from paddlecli.config.recipe import Recipe
 from paddlecli.data.columns import Dataset
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 CHANGEABLE = ("train.epochs", "train.max_steps", "train.log_every", "train.eval_every", "checkpoint", "expect")
 """Settings that may differ when a run is continued; any other would make it another run."""
+
+_SIZES, _TIMES = 1, 2
+"""Levels of PADDLECLI_DEBUG from which a training says sizes, and times of kernels."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def fit(recipe: Recipe, options: Options = Options(), display: Display | None = 
     """
     prepared = prepare(recipe, fields_of(recipe))
     data = data_of(recipe)
-    machine = Machine(prepared.artifact, threads=options.threads, profile=options.profile)
+    machine = _machine(prepared, options)
     machine.write({**prepared.graph.initial_values(recipe.train.seed), **(options.initial or {})})
     run = rundir.fresh(options.run_dir or rundir.new_path(recipe.name), options.force)
     return _Session(prepared, data, machine, run, options, display or Quiet()).train(Place(), fresh=True)
@@ -95,21 +98,38 @@ def resume(
     graph = modeldir.read_graph(run.model) if (run.model / modeldir.GRAPH).is_file() else None
     prepared = prepare(recipe, spec, graph)
     data = data_of(recipe)
-    run.claim()
-    _same_data(run, data)
     show = display or Quiet()
+    machine = _machine(prepared, options)
+    run.claim()
+    try:
+        _same_data(run, data)
+        place = _restore(prepared, machine, run, show)
+    except BaseException:
+        run.release()
+        raise
+    return _Session(prepared, data, machine, run, options, show).train(place, fresh=False)
+
+
+def _machine(prepared: Prepared, options: Options) -> Machine:
+    profile = options.profile or settings.debug() >= _TIMES
+    return Machine(prepared.artifact, threads=options.threads, profile=profile)
+
+
+def _restore(prepared: Prepared, machine: Machine, run: RunDir, show: Display) -> Place:
+    """Sets the machine to the newest whole checkpoint and drops from the run what lies behind it."""
+    recipe = prepared.recipe
     store = _store(recipe, run)
     snapshot = store.newest(show.say)
-    place = Place() if snapshot is None else Place.of(snapshot.state)
-    machine = Machine(prepared.artifact, threads=options.threads, profile=options.profile)
     machine.write(prepared.graph.initial_values(recipe.train.seed))
+    place = Place()
     if snapshot is not None:
+        place = Place.of(snapshot.state)
         machine.restore(snapshot.model, snapshot.optimizer)
     eventlog.truncate(run.metrics, place.step)
     eventlog.truncate(run.timing, place.step)
     store.resume_at(place.step)
     show.say(_resume_text(run, snapshot, place))
-    return _Session(prepared, data, machine, run, options, show).train(place, fresh=False)
+    return place
 
 
 def _resumed_recipe(run: RunDir, overrides: Sequence[str]) -> Recipe:
@@ -135,7 +155,6 @@ def _resume_text(run: RunDir, snapshot: Snapshot | None, place: Place) -> str:
 def _same_data(run: RunDir, data: Dataset) -> None:
     stored = run.read("run.json").get("data", {}).get("fingerprint") if (run.path / "run.json").is_file() else None
     if stored is not None and stored != data.fingerprint:
-        run.release()
         raise RunError(
             f"{run.path}: the data set {data.spec.name} is not the one this run was started with",
             hint="restore the data, or start a new run with `paddlecli train --config RUN/config.yaml`",
@@ -170,7 +189,7 @@ class _Session:
                 trainer = Trainer(self.prepared, self.data, means, place)
                 notes = self._notes(trainer)
                 status = trainer.run()
-                code = means.signals.exit_code
+                code = means.signals.exit_code if status == "interrupted" else 0
             result = self._result(trainer, status, code, time.monotonic() - began, notes)
             self._ended(result)
             return result
@@ -236,6 +255,10 @@ class _Session:
         samples = ", ".join(f"{len(split):,} {name}" for name, split in self.data.splits.items())
         yield f"{plural(self.prepared.parameters, 'parameter')}, {self.data.spec.name}: {samples} samples"
         yield from (f"note: {note}" for note in self.prepared.artifact.notes)
+        if settings.debug() >= _SIZES:
+            artifact = self.prepared.artifact
+            names = ", ".join(artifact.entries)
+            yield f"plan: {len(artifact.plan):,} bytes, {self.machine.state_bytes:,} bytes of state, entries {names}"
 
     def _notes(self, trainer: Trainer) -> tuple[str, ...]:
         train = self.prepared.recipe.train
@@ -264,7 +287,7 @@ class _Session:
             metrics=metrics,
             exit_code=code,
             saved=modeldir.saved_as(self.run.model),
-            profile=self.machine.profile() if self.options.profile else (),
+            profile=self.machine.profile(),
             expectations=expectations(recipe, metrics) if status == "completed" else (),
             notes=notes,
         )

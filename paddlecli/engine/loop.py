@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -357,7 +357,7 @@ class Trainer:
         if best is None or is_best:
             modeldir.renew(means.run.model, folder)
         means.run.write("summary.json", {"step": place.step, "epoch": place.epoch, "last": place.latest,
-                                         "best": place.state()["best"]})  # fmt: skip
+                                         "best": None if best is None else asdict(best)})  # fmt: skip
         self._saved = place.state()
 
 

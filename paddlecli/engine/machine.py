@@ -199,6 +199,11 @@ class Machine:
             "threads": self._device.threads,
         }  # fmt: skip
 
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of parameters, gradients, optimizer slots and other state."""
+        return sum(r.bytes for r in self._plan.info.ranges)
+
     def allocations_in_steps(self) -> int:
         """Allocations that steps made since the core was loaded; none are allowed."""
         return native.counters(self._device.kind).allocations_in_steps

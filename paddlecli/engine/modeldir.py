@@ -12,8 +12,9 @@ Everything but the weights is written once, when training starts; the weights ar
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,12 @@ def read_graph(folder: Path) -> Graph:
         return from_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunError(f"{path}: missing: {folder} is no model folder") from None
+
+
+def restricted(graph: Graph, roles: Sequence[str]) -> Graph:
+    """The network with the entries of these roles alone."""
+    names = [graph.roles[role] for role in roles if role in graph.roles]
+    return replace_fields(graph, entries={name: graph.entries[name] for name in names})
 
 
 def open_model(folder: Path) -> Model:

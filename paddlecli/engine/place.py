@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from paddlecli.engine.averages import Averages
+from paddlecli.engine.averages import Averages, as_json
 from paddlecli.errors import RunError
 
 FORMAT = 1
@@ -52,9 +52,12 @@ class Place:
 
     def state(self) -> dict[str, Any]:
         """Plain data."""
-        found = {k: v for k, v in vars(self).items() if k not in ("best", "averages")}
-        best = None if self.best is None else asdict(self.best)
-        return {"format": FORMAT, **found, "best": best, "averages": self.averages.state()}
+        found = {k: v for k, v in vars(self).items() if k not in ("best", "averages", "latest")}
+        best = None
+        if self.best is not None:
+            best = {**asdict(self.best), "metrics": _encoded(self.best.metrics)}
+        latest = _encoded(self.latest)
+        return {"format": FORMAT, **found, "latest": latest, "best": best, "averages": self.averages.state()}
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Place:
@@ -65,11 +68,21 @@ class Place:
         """
         if state.get("format") != FORMAT:
             raise RunError(f"the checkpoint's state has format {state.get('format')}, this version reads {FORMAT}")
-        known = {k: state[k] for k in ("step", "epoch", "batch", "closed", "samples", "latest", "measured", "schedules")}
+        known = {k: state[k] for k in ("step", "epoch", "batch", "closed", "samples", "measured", "schedules")}
         averages = Averages()
         averages.restore(state["averages"])
-        best = Best(**state["best"]) if state["best"] else None
-        return cls(**known, best=best, averages=averages)
+        best = state["best"]
+        if best is not None:
+            best = Best(**{**best, "metrics": _decoded(best["metrics"])})
+        return cls(**known, latest=_decoded(state["latest"]), best=best, averages=averages)
+
+
+def _encoded(metrics: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float | str]]:
+    return {split: {k: as_json(v) for k, v in values.items()} for split, values in metrics.items()}
+
+
+def _decoded(metrics: Mapping[str, Mapping[str, float | str]]) -> dict[str, dict[str, float]]:
+    return {split: {k: float(v) for k, v in values.items()} for split, values in metrics.items()}
 
 
 def better(value: float, best: float | None, smaller: bool) -> bool:

@@ -7,7 +7,7 @@ labels, the graph's metrics are measured too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,10 @@ from paddlecli.data.records import Record
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.engine import rundir
 from paddlecli.engine.machine import Machine
-from paddlecli.engine.modeldir import GRAPH, Model, open_model
+from paddlecli.engine.modeldir import GRAPH, Model, open_model, restricted
 from paddlecli.engine.requests import Call, Maker
 from paddlecli.errors import ConfigError, RunError
-from paddlecli.graph.ir import Graph, flat
+from paddlecli.graph.ir import flat
 
 _BATCH = 64
 _SOFTMAX = "softmax"
@@ -77,7 +77,7 @@ class Predictor:
         name = model.graph.roles.get("predict")
         if name is None:
             raise ConfigError(f"{model.path}: this network has no outputs to predict")
-        artifact = compile_graph(only(model.graph, ("predict", "evaluate")))
+        artifact = compile_graph(restricted(model.graph, ("predict", "evaluate")))
         self.machine = Machine(artifact, threads=threads)
         self.machine.write(model.values)
         self.entry = artifact.entries[name]
@@ -182,12 +182,6 @@ def _names(model: Model, width: int) -> tuple[str, ...]:
         return tuple(chosen)
     fitting = [names for names in model.labels.values() if len(names) == width and width > 1]
     return tuple(fitting[0]) if len(fitting) == 1 else ()
-
-
-def only(graph: Graph, roles: Sequence[str]) -> Graph:
-    """The graph with the entries of these roles alone."""
-    names = [graph.roles[r] for r in roles if r in graph.roles]
-    return replace(graph, entries={n: graph.entries[n] for n in names})
 
 
 def _spec(preprocessing: Mapping[str, Any]) -> DatasetSpec:

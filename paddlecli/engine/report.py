@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from paddlecli.config.recipe import Recipe
-from paddlecli.engine.files import finite
+from paddlecli.engine.files import flagged
 
 if TYPE_CHECKING:
     from paddlecli.engine.machine import ProfileRow
@@ -74,7 +74,7 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """The object that `train --json` prints."""
-        found: dict[str, Any] = finite({
+        return flagged({
             "schema": 1,
             "status": self.status,
             "run_dir": str(self.run_dir),
@@ -84,7 +84,6 @@ class Result:
             "samples_per_second": round(self.samples_per_second, 1),
             "metrics": self.metrics,
         })  # fmt: skip
-        return found
 
     def text(self) -> str:
         """The lines at the end of a training."""

@@ -143,11 +143,12 @@ def _edges(offsets: Sequence[Rows]) -> Rows:
 
 
 def _per_row(column: Column, counted: NDArray[np.bool_]) -> Rows:
-    items = counted.reshape(len(column.values), -1).sum(axis=1, dtype=np.int64)
+    items: Rows = counted.reshape(len(column.values), -1).sum(axis=1, dtype=np.int64)
     if not column.offsets:
         return items
     sums: Rows = np.append(0, np.cumsum(items))
-    return np.diff(sums[_edges(column.offsets)])
+    edges: Rows = sums[_edges(column.offsets)]
+    return np.diff(edges)
 
 
 class Maker:

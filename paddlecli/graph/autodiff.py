@@ -234,11 +234,6 @@ class _Walk(Sums):
                 elif t.role == "prefix" and self.wants(t):
                     assert t.base is not None
                     self._zeros(t.base, scan)
-        for node in loop.body:  # gradients from outside are shared with nobody inside
-            for t in node.outputs:
-                old = self.grads.get(id(t.base)) if t.role == "step" else None
-                if t.base is not None and old is not None and not old.owned:
-                    self._owned_copy(t.base, old, scan)
 
     @contextmanager
     def _to(self, items: list[Item]) -> Iterator[None]:
@@ -249,17 +244,10 @@ class _Walk(Sums):
         finally:
             self.sink = saved
 
-    def _owned_copy(self, base: Tensor, old: Grad, scan: _Scan) -> None:
-        fresh = Tensor(f"d.{base.name}#", base.spec)
-        with self._to(scan.before):
-            self.copy(old.tensor, fresh, add=False)
-        self.grads[id(base)] = Grad(fresh, True)
-
     def _zeros(self, target: Tensor, scan: _Scan) -> None:
         old = self.grads.get(id(target))
-        if old is not None:
-            if not old.owned:
-                self._owned_copy(target, old, scan)
+        if old is not None:  # a scan's values leave it through a scatter, whose gradient is its own
+            assert old.owned
             return
         fresh = Tensor(f"d.{target.name}", target.spec)
         scan.before.append(_fill(fresh, scan.loop.origin))

@@ -105,11 +105,8 @@ def step_of(value: Tensor, base: Tensor) -> Tensor:
 
 
 def _redirect(node: Node, port: str, grad: Tensor, into: Tensor) -> bool:
-    """Makes the node add its result to ``into``; False when the result is one of several, or the
-    same bytes as another tensor."""
+    """Makes the node add its result to ``into``; False when the result is one of several."""
     if node.results.get(port) is not grad or port in node.accumulate:
-        return False
-    if ops.get(node.kernel.op).inplace_views:
         return False
     node.results[port] = into
     node.accumulate = node.accumulate | {port}

@@ -22,7 +22,6 @@ class Dropout(Op):
     """
 
     name = "dropout"
-    random = True
     forward = Kernel(
         "dropout.forward(x: f32; rate: float, upscale: bool) -> (y: f32)",
         inplace={"y": "x"},

@@ -21,7 +21,6 @@ class RandomNormal(Op):
     """
 
     name = "random_normal"
-    random = True
     differentiable = False
     forward = Kernel(
         "random_normal.forward(like: any; shape: list, mean: float, std: float) -> (y: f32)",

@@ -20,7 +20,6 @@ class RandomUniform(Op):
     """
 
     name = "random_uniform"
-    random = True
     differentiable = False
     forward = Kernel(
         "random_uniform.forward(like: any; shape: list, low: float, high: float) -> (y: f32)",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from .runs import command, environment, recipe, run, strict
+from .runs import DIGITS, command, environment, recipe, run, strict
 
 
 def test_json_object_and_nothing_else(tmp_path: Path) -> None:
@@ -81,6 +81,17 @@ def test_exit_codes(tmp_path: Path, arguments: tuple[str, ...], code: int) -> No
     assert done.stdout == ""
     assert strict(done.stderr)["error"]["code"] == code
     assert set(tmp_path.rglob("*")) == before, "nothing is written for a command that cannot start"
+
+
+def test_missing_data(tmp_path: Path) -> None:
+    done = run(tmp_path, "train", "recognize_digits", code=4, env={"PADDLECLI_CACHE_DIR": str(tmp_path / "cache")})
+    assert "paddlecli dataset download mnist" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_recipe_from_stdin(tmp_path: Path) -> None:
+    done = run(tmp_path, "train", "--config", "-", "--json", "--epochs", "1", stdin=DIGITS.encode())
+    assert strict(done.stdout)["epochs"] == 1
 
 
 def test_used_run_directory(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ def test_poison_finds_nothing(recipe: str) -> None:
     found = []
     for poison in (False, True):
         road = Road(*opened(recipe), poison=poison)
+        road.shake()
         for step, size in enumerate((4, 1)):
             batch = replace(draw(road.graph, size, step), step=step)
             for entry in road.artifact.entries:
@@ -124,3 +125,16 @@ def test_profile(name: str, load: Load) -> None:
     assert {i for i, n in enumerate(nodes) if n.kind == 0} == set(calls)
     assert all(calls[i] == len(sizes) for i in calls if i not in inside)
     assert sum(r.bytes for r in rows) > 0
+
+
+@pytest.mark.parametrize("name", ["fit_a_line", "mlp", "conv", "scan", "memories", "shared"])
+def test_poison_finds_nothing_in_parts(name: str, load: Load) -> None:
+    """The entries of accumulation, in their order, with empty sequences in every part."""
+    found = []
+    for poison in (False, True):
+        road = Road(*load(name), poison=poison, accumulate=True)
+        first, more = road.artifact.roles["accumulate"]
+        for entry in (first, more, more, road.artifact.roles["apply"]):
+            assert road.step(entry, draw(road.graph, 5, 2), 0.001).status == "done"
+        found.append(road.everything())
+    same(*found)

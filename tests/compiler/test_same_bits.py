@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +20,7 @@ from paddlecli.compiler.optimizer import optimizers
 from paddlecli.compiler.pipeline import Passes
 from paddlecli.data.columns import Dataset
 from paddlecli.data.opening import open_dataset
+from paddlecli.errors import ConfigError
 from paddlecli.graph.ir import Graph
 from paddlecli.ops.base import Ragged
 
@@ -133,6 +137,12 @@ def test_parts_are_the_whole(parts: int, tmp_path: Path) -> None:
     close(fitted(graph, specs, data, parts), fitted(graph, specs, data, 1), 2e-6)
 
 
+def test_masks_in_a_scan_forbid_parts(tmp_path: Path) -> None:
+    """They are drawn by the place in the batch's order of lengths, which parts of it do not know."""
+    with pytest.raises(ConfigError, match=r"\[dropout\] stands in a scan"):
+        Road(*masked(SCANNED, tmp_path), accumulate=True)
+
+
 def test_masks_are_drawn_anew_in_every_step(tmp_path: Path) -> None:
     """Equal batches in two steps of training differ by their masks alone; the same step repeats them."""
     road = Road(*masked(SCANNED, tmp_path))
@@ -155,3 +165,42 @@ def test_passes_keep_masks(switch: str, tmp_path: Path) -> None:
         losses = [road.step(entry, replace(draw(graph, n, n), step=n)).loss for n in (5, 2, 9)]
         found.append({"losses": np.array(losses), **road.everything(but=["metric"])})
     close(*found, 2e-5)
+
+
+# -- instruction sets ---------------------------------------------------------------------------------------------------
+LEVEL = """
+import hashlib, pathlib, sys, tempfile
+from dataclasses import replace
+from null.world import draw, network
+from paddlecli.runtime import native
+from road import Road
+
+whole = hashlib.sha256()
+for name in sys.argv[1:]:
+    road = Road(*network(name, pathlib.Path(tempfile.mkdtemp())))
+    road.shake()
+    for step, size in enumerate((5, 1, 19)):
+        batch = replace(draw(road.graph, size, step), step=step)
+        whole.update(repr([road.step(e, batch, 0.01).numbers for e in road.artifact.entries]).encode())
+    for value in road.everything().values():
+        whole.update(value.tobytes())
+print(native.info().level, whole.hexdigest())
+"""
+
+
+def at_level(level: str) -> tuple[str, str]:
+    """The level that ran, and a digest of all that training left there. The level is chosen once a process."""
+    paths = os.pathsep.join(p for p in (str(Path(__file__).parents[1]), *sys.path) if p)
+    done = subprocess.run([sys.executable, "-c", LEVEL, *NAMES], capture_output=True, text=True, check=False,
+                          env={**os.environ, "PADDLECLI_ISA": level, "PYTHONPATH": paths})  # fmt: skip
+    if "ResourceError" in done.stderr or "UsageError" in done.stderr:
+        pytest.skip(f"this machine cannot run {level}: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    ran, digest = done.stdout.split()
+    return ran, digest
+
+
+def test_vector_levels_agree() -> None:
+    (first, mine), (second, theirs) = at_level("avx2"), at_level("avx512")
+    assert (first, second) == ("avx2", "avx512")
+    assert mine == theirs

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
+import numpy as np
+
 from paddlecli.engine.eventlog import EventLog, read, truncate
+from paddlecli.engine.files import flagged
+from paddlecli.engine.place import Place
 from paddlecli.engine.rundir import RunDir
 
 
@@ -47,6 +52,20 @@ def test_no_nan_in_json(tmp_path: Path) -> None:
     found = json.loads(text, parse_constant=lambda name: (_ for _ in ()).throw(AssertionError(name)))
     assert found["loss"] is None and found["accuracy"] is None
     assert found["nonfinite"] == ["accuracy", "loss"]
+
+
+def test_numbers_below_are_flagged_too() -> None:
+    found = flagged({"metrics": {"test": {"auc": float("nan"), "loss": 1.0}}, "list": [1.0, float("-inf")]})
+    assert found == {"metrics": {"test": {"auc": None, "loss": 1.0}}, "list": [1.0, None],
+                     "nonfinite": ["list.1", "metrics.test.auc"]}  # fmt: skip
+
+
+def test_a_place_with_nan_survives_json() -> None:
+    place = Place(step=3, latest={"test": {"auc": float("nan"), "loss": float("inf")}})
+    place.averages.add({"loss": np.array([float("nan")])}, np.array([4]))
+    again = Place.of(json.loads(json.dumps(place.state(), allow_nan=False)))
+    assert again.state() == place.state()
+    assert math.isnan(again.latest["test"]["auc"]) and again.latest["test"]["loss"] == math.inf
 
 
 def test_clock_values_stay_out(tmp_path: Path) -> None:

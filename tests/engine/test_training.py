@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from paddlecli.engine import rundir
 from paddlecli.engine.checkpoint import list_folders
 from paddlecli.engine.display import Moment, Quiet
 from paddlecli.engine.evaluate import evaluate
+from paddlecli.engine.evaluation import Evaluator, Measured, Runner
 from paddlecli.engine.fit import Options, fit, resume
 from paddlecli.engine.rundir import RunDir
 from paddlecli.errors import ConfigError, NumericalError, RunError, UsageError
@@ -99,6 +101,29 @@ def test_stopped_and_resumed(whole: Path, tiny: MakeRecipe, tmp_path: Path, stop
         assert result.exit_code == (130 if result.status == "interrupted" else 0)
         result = resume(RunDir(path), (), Options(), StopAt(stop))
     assert result.status == "completed" and result.steps == STEPS
+    same_results(whole, path)
+
+
+def test_stopped_in_an_evaluation(
+    whole: Path, tiny: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The epoch's end is made up for when the run goes on; its events come once."""
+    measure = Evaluator.measure
+
+    def cut(self: Evaluator, run: Runner) -> Measured | None:
+        os.kill(os.getpid(), signal.SIGINT)
+        found = measure(self, lambda request: replace(run(request), interrupted=True))
+        assert found is None
+        return found
+
+    path = tmp_path / "cut"
+    monkeypatch.setattr(Evaluator, "measure", cut)
+    result = fit(tiny(), Options(run_dir=path))
+    assert (result.status, result.steps, result.epochs) == ("interrupted", 10, 0)
+    assert not events(path, "epoch")
+    monkeypatch.undo()
+    monkeypatch.setenv("PADDLECLI_RUNS_DIR", str(tmp_path / "runs"))
+    resume(RunDir(path))
     same_results(whole, path)
 
 

@@ -28,12 +28,14 @@ CODES = {"f32": "f", "f64": "d", "i64": "q", "i32": "i"}
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs of one step: dense arrays, or packed values with the offsets of their axis."""
+    """Inputs of one step: dense arrays, or packed values with the offsets of their axis. ``first``:
+    of a part, its first sample in the whole batch."""
 
     size: int
     columns: Mapping[str, Any]
     arguments: Mapping[str, float]
     step: int = 0
+    first: int = 0
 
 
 class Params:
@@ -269,7 +271,7 @@ class Run:
             )
             if isinstance(target, Tensor) and target.spec.axis is not None:
                 shapes[f"offsets:{port}"] = self.sizes.offsets(target.spec.axis)
-        random = RandomKey(self.seed, self.batch.step, stream_key(node.stream))
+        random = RandomKey(self.seed, self.batch.step, stream_key(node.stream), self.batch.first)
         found = compute(node, args, shapes, random)
         for port, target in node.results.items():
             if target is not None and not port.startswith("work"):

@@ -64,7 +64,7 @@ def check(stages: Stages, batch: Batch, seed: int = 1) -> None:
             )
 
 
-@pytest.mark.parametrize("name", [n for n in SMALL if n != "decode"])
+@pytest.mark.parametrize("name", SMALL)
 def test_gradients_are_slopes(name: str, compiled: Compiled) -> None:
     stages = compiled(name)
     check(stages, draw(stages.graph, 2 if name == "conv" else 5))
@@ -138,6 +138,13 @@ def test_tables_have_no_dense_gradient(compiled: Compiled) -> None:
     sparse = [n for n, g in entry.gradients.items() if isinstance(g, Rows)]
     assert sparse == ["bag/embedding1/w"]
     assert "gradient:bag/embedding1/w" not in stages.storage.placements
+
+
+def test_uses_of_a_table_are_merged_in_forward_order(compiled: Compiled) -> None:
+    stages = compiled("two_axes")
+    (entry,) = entries(stages)
+    (merge,) = (n for n in flat(entry.items) if n.kernel.op == "rows_merge")
+    assert [t.name for t in merge.args["pairs"][::2]] == ["word", "tag"]
 
 
 def test_a_table_that_the_loss_does_not_read_has_no_rows(compiled: Compiled) -> None:

@@ -157,16 +157,63 @@ def test_fusion_makes_one_kernel_of_a_layer(compiled: Compiled) -> None:
     assert count(conv["predict"], "relu.forward") == 0
 
 
-def test_a_value_with_two_readers_is_not_fused(compiled: Compiled) -> None:
-    """The product before tanh is read again by an activation's gradient that needs it, or is an
-    output."""
-    entry = compiled("shared").fused.entries["eval_step"]
-    tanh = [
-        n
-        for n in flat(entry.items)
-        if n.kernel.full_name == "fc.forward" and n.attrs["activation"] == 2
-    ]
-    assert len(tanh) == 1
+def test_what_is_read_elsewhere_is_not_fused(compiled: Compiled) -> None:
+    """``raw`` is an output of evaluation; ``read`` has a second reader beside its relu."""
+    entries = compiled("shared").fused.entries
+
+    def activations(name: str) -> dict[str, object]:
+        nodes = flat(entries[name].items)
+        return {
+            n.origin.path: n.attrs["activation"]
+            for n in nodes
+            if n.kernel.op == "fc" and "activation" in n.attrs
+        }
+
+    assert activations("eval_step") == {"raw": 0, "read": 0}
+    assert activations("train_step") == {"raw": 2, "read": 0}
+
+
+@pytest.mark.parametrize("name", [n for n in SMALL if n != "decode"])
+def test_a_loss_that_is_not_finite_changes_nothing(name: str, compiled: Compiled) -> None:
+    """Neither parameters nor running statistics, slots and counts; the entry says so and halts."""
+    stages = compiled(name)
+    batch = with_rates(stages.fused, draw(stages.graph, 3))
+    bad = Batch(
+        3, batch.columns, {k: np.nan if "weight" in k else v for k, v in batch.arguments.items()}
+    )
+    for entry in stages.fused.entries.values():
+        if not entry.updates:
+            continue
+        before, after = fresh(stages), fresh(stages)
+        run = Run(entry, bad, after).go()
+        assert run.results()["finite"].tolist() == [0]
+        assert entry.halt is not None and run.array(entry.halt).tolist() == [1]
+        for r, a, b in zip(stages.storage.ranges, before.ranges, after.ranges, strict=True):
+            if r.klass not in ("grad", "metric"):
+                assert np.array_equal(a, b), r.name
+        Run(entry, batch, after).go()
+        counts = [k for k in stages.storage.placements if k.startswith("updates.")]
+        assert sum(int(after.array(k)[0]) for k in counts) == 1
+
+
+@pytest.mark.parametrize("name", ["twice", "tables"])
+def test_a_gradient_that_is_not_finite_changes_nothing(name: str, compiled: Compiled) -> None:
+    """Where clipping computes their norm anyway, it is checked with the loss."""
+    stages = compiled(name)
+    batch = with_rates(stages.fused, draw(stages.graph, 3))
+    entry = stages.fused.entries["train_step"]
+    before, after = fresh(stages), fresh(stages)
+
+    def spoil(node: Node, run: Run) -> None:
+        if node.kernel.full_name == "global_norm.forward":
+            run.array(node.args["totals"][0])[...] = np.inf
+
+    run = Run(entry, batch, after, watch=spoil).go()
+    assert run.results()["finite"].tolist() == [0]
+    assert np.isfinite(run.loss)
+    for r, a, b in zip(stages.storage.ranges, before.ranges, after.ranges, strict=True):
+        if r.klass not in ("grad", "metric"):
+            assert np.array_equal(a, b), r.name
 
 
 def test_near_misses_are_noted(tmp_path: Path) -> None:

@@ -288,12 +288,13 @@ def part(batch: Batch, start: int, stop: int) -> Batch:
             columns[name] = Ragged(c.values[first:last], c.offsets[start : stop + 1] - first)
         else:
             columns[name] = c[start:stop]
-    return Batch(stop - start, columns, batch.arguments)
+    return Batch(stop - start, columns, batch.arguments, first=start)
 
 
 @pytest.mark.parametrize("cuts", [(0, 7), (0, 3, 7), (0, 1, 2, 6, 7), (0, 4, 4, 7)])
 @pytest.mark.parametrize(
-    "name", ["fit_a_line", "scan", "memories", "softmax", "mlp", "twice", "shared", "idle"]
+    "name",
+    ["fit_a_line", "scan", "memories", "softmax", "mlp", "twice", "shared", "idle", "masked"],
 )
 def test_parts_add_up_to_the_whole(name: str, cuts: tuple[int, ...], load: Load) -> None:
     stages = run_passes(*load(name), accumulate=True)

@@ -23,7 +23,7 @@ from .executor import Batch, Params, Run
 
 TRACERS = Path(__file__).parent.parent / "tracers"
 SMALL = ("fit_a_line", "scan", "memories", "two_axes", "two_networks", "decode", "softmax", "mlp", "conv", "twice", "shared",
-         "idle", "mixed", "tables")  # fmt: skip
+         "idle", "mixed", "tables", "masked")  # fmt: skip
 """Networks that most tests here run over."""
 
 DIGITS = DatasetSpec(
@@ -113,17 +113,22 @@ data:
 model:
   inputs: {x: {shape: [4]}, y: {shape: [4], role: label}}
   layers:
-    - {fc: {size: 4, activation: tanh}, from: x, name: h}
+    - {fc: {size: 4}, from: x, name: raw}
+    - {tanh: {}, from: raw, name: h}
+    - {fc: {size: 4}, from: h, name: read}
+    - {relu: {}, from: read, name: part}
     - {reshape: {shape: [2, 2]}, from: h, name: square}
     - {reshape: {shape: [4]}, from: square, name: line}
     - {mul: {}, from: [h, h], name: power}
+    - {mul: {}, from: [power, part], name: five}
     - {add: {}, from: [power, line], name: one}
+    - {add: {}, from: [five, power], name: six}
     - {add: {}, from: [h, h], name: two}
     - {add: {}, from: [one, two], name: three}
     - {mul: {}, from: [three, three], name: four}
-    - {fc: {size: 4}, from: [four, h, line], name: prediction}
+    - {fc: {size: 4}, from: [four, h, line, six, read], name: prediction}
   loss: {square_error_cost: {}, from: [prediction, y]}
-  outputs: {prediction: prediction, square: square}
+  outputs: {prediction: prediction, square: square, raw: raw}
 optimizer: {name: sgd, learning_rate: 0.1, clip: {norm: 0.5}, regularizer: {l2: 0.01}}
 """
 """One value through itself, reshapes and products with itself: gradients that several nodes
@@ -168,6 +173,17 @@ optimizer: {name: adam, learning_rate: 0.1, clip: {value: 0.3}, regularizer: {l1
 """
 """Random masks, batch statistics, labels that do not count, metrics and a loss with names."""
 
+MASKED = """
+name: masked
+data: {name: generated, fields: [{name: x, shape: [4]}, {name: y, shape: [2], role: label}]}
+model:
+  inputs: {x: {shape: [4]}, y: {shape: [2], role: label}}
+  layers: [{dropout: {rate: 0.3}, from: x}, {fc: {size: 5}}, {dropout: {rate: 0.5}}, {fc: {size: 2}, name: p}]
+  loss: {square_error_cost: {}, from: [p, y]}
+optimizer: {name: sgd, learning_rate: 0.1}
+"""
+"""Random masks alone: parts of a batch draw what the whole batch draws."""
+
 TABLES = """
 name: tables
 data:
@@ -193,6 +209,7 @@ read."""
 
 WRITTEN = {
     "memories": MEMORIES, "twice": TWICE, "shared": SHARED, "idle": IDLE, "mixed": MIXED, "tables": TABLES,
+    "masked": MASKED,
 }  # fmt: skip
 
 
