@@ -16,8 +16,11 @@
 
 #include "pk_kernel.h"
 
-#define SPIN_NS 20000 /* between two parallel loops of a step lie a few microseconds */
-#define YIELDS 8
+/* A waiting thread first spins, then offers its processor at every look, then sleeps.  Waking takes
+ * tens of microseconds: a worker that slept between the products of one step would come too late
+ * for every one of them. */
+#define SPIN_NS 20000
+#define AWAKE_NS 200000
 #define CLOSED 0xffffffffu /* piece number of a ticket that gives out no piece */
 /* A task may call pk_parallel or pk_scratch again, and that call's tasks once more.  Each depth has
  * a buffer for pk_scratch and one for the tasks started there. */
@@ -113,20 +116,24 @@ static void take_pieces(pk_pool *pool, int32_t thread) {
     }
 }
 
-/* 1 as soon as the ticket's job is not `seen` and open, 0 when the spinning time is over. */
+/* One look's pause; 0 when it is time to sleep. */
+static int wait_more(int64_t start) {
+    const int64_t waited = now_ns() - start;
+    if (waited > SPIN_NS) sched_yield();
+    return waited < AWAKE_NS;
+}
+
+/* 1 as soon as the ticket's job is not `seen` and open, 0 when it is time to sleep. */
 static int spin_for_work(pk_pool *pool, uint32_t seen) {
     const int64_t start = now_ns();
-    for (int round = 0; round < YIELDS; round++) {
-        do {
-            for (int i = 0; i < 32; i++) {
-                const uint64_t ticket = atomic_load_explicit(&pool->ticket, memory_order_relaxed);
-                if ((uint32_t)(ticket >> 32) != seen && (uint32_t)ticket != CLOSED) return 1;
-                relax();
-            }
-            if (atomic_load(&pool->stop)) return 1;
-        } while (round == 0 && now_ns() - start < SPIN_NS);
-        sched_yield();
-    }
+    do {
+        for (int i = 0; i < 32; i++) {
+            const uint64_t ticket = atomic_load_explicit(&pool->ticket, memory_order_relaxed);
+            if ((uint32_t)(ticket >> 32) != seen && (uint32_t)ticket != CLOSED) return 1;
+            relax();
+        }
+        if (atomic_load(&pool->stop)) return 1;
+    } while (wait_more(start));
     return 0;
 }
 
@@ -159,15 +166,12 @@ static void *worker_main(void *argument) {
 
 static void wait_for_others(pk_pool *pool, uint32_t pieces) {
     const int64_t start = now_ns();
-    for (int round = 0; round < YIELDS; round++) {
-        do {
-            for (int i = 0; i < 32; i++) {
-                if (atomic_load(&pool->done) == pieces) return;
-                relax();
-            }
-        } while (round == 0 && now_ns() - start < SPIN_NS);
-        sched_yield();
-    }
+    do {
+        for (int i = 0; i < 32; i++) {
+            if (atomic_load(&pool->done) == pieces) return;
+            relax();
+        }
+    } while (wait_more(start));
     pthread_mutex_lock(&pool->lock);
     atomic_store(&pool->owner_sleeps, 1);
     while (atomic_load(&pool->done) != pieces) pthread_cond_wait(&pool->finished, &pool->lock);

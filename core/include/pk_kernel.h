@@ -84,9 +84,14 @@ typedef struct pk_op_table {
 } pk_op_table;
 
 /* At the end of core/ops/<op>.c:  PK_OP(relu, {"relu.forward(x: f32) -> (y: f32)", relu_forward}, ...) */
+#ifdef __cplusplus
+#define PK_TABLE extern "C"
+#else
+#define PK_TABLE extern
+#endif
 #define PK_OP(op, ...)                                                                     \
     static const pk_kernel_row pk_rows_[] = {__VA_ARGS__};                                 \
-    extern const pk_op_table PK_LEVEL_NAME(pk_op_##op);                                    \
+    PK_TABLE const pk_op_table PK_LEVEL_NAME(pk_op_##op);                                  \
     const pk_op_table PK_LEVEL_NAME(pk_op_##op) = {#op, pk_rows_,                          \
                                                    (int32_t)(sizeof pk_rows_ / sizeof pk_rows_[0])}
 

@@ -23,7 +23,10 @@ def finish(
     if row > 1:
         values = net.apply("reduce_mean", values, dims=tuple(range(1, values.spec.ndim)))
     net.prediction, net.target = scores, label
-    return net.loss(values, net.loss_name, count)
+    counted = None
+    if count.startswith("labels:"):
+        counted = net.apply("label_mask", label, ignore_index=int(count.rpartition(":")[2]))
+    return net.loss(values, net.loss_name, count, counted)
 
 
 @LOSSES.register("square_error_cost")

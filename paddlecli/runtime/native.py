@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from paddlecli.compiler.plan_info import PlanInfo
 
+Names = Callable[[], "PlanInfo | None"]
+"""How a call learns the plan's names when it needs them for a message."""
+
 ABI = 1
 STEP_BYTES = 96
 BACKENDS = {"cpu": "paddlecore", "cuda": "paddlecore_cuda", "cuda-emulated": "paddlecore_cuda_emulated"}
@@ -167,15 +170,15 @@ def failure(error: Any, info: PlanInfo | None = None) -> PaddleCliError:
     return exception(fault_of(error), info)
 
 
-def call(function: str, *args: Any, info: PlanInfo | None = None, backend: str = "cpu") -> None:
-    """Calls ``function(*args, error)`` and raises what it reports."""
+def call(function: str, *args: Any, info: Names | None = None, backend: str = "cpu") -> None:
+    """Calls ``function(*args, error)`` and raises what it reports; only then ``info`` is asked for names."""
     error = ffi().new("pk_error *")
     if getattr(lib(backend), function)(*args, error) != OK:
-        raise failure(error, info)
+        raise failure(error, info() if info else None)
 
 
 def create(
-    function: str, kind: str, free: str, *args: Any, info: PlanInfo | None = None, backend: str = "cpu"
+    function: str, kind: str, free: str, *args: Any, info: Names | None = None, backend: str = "cpu"
 ) -> Any:
     """Calls ``function(*args, &handle, error)``; the handle is freed with its last reference."""
     place = ffi().new(f"{kind} **")

@@ -6,6 +6,7 @@ ranges; a session holds what one step needs and runs on one thread at a time.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,7 +42,16 @@ class Plan:
 
     def __init__(self, data: bytes, backend: str = "cpu") -> None:
         self.bytes, self.backend = data, backend
-        self.handle = native.create("pk_plan_create", "pk_plan", "pk_plan_free", data, len(data), backend=backend)
+        self.handle = native.create(
+            "pk_plan_create", "pk_plan", "pk_plan_free", data, len(data), info=self._names_if_readable, backend=backend
+        )
+
+    def _names_if_readable(self) -> PlanInfo | None:
+        """Names for the message about a plan that was refused: damaged bytes may have none."""
+        try:
+            return self.info
+        except (ValueError, IndexError, KeyError, struct.error):
+            return None
 
     @cached_property
     def info(self) -> PlanInfo:
@@ -123,7 +133,7 @@ class Table:
         numbers = np.array(inputs, np.int32)
         self.handle = native.create(
             "pk_table_create", "pk_table", "pk_table_free", plan.handle,
-            native.pointer(self._columns.rows, "pk_column *"), len(inputs), native.pointer(numbers, "int32_t *"), info=info,
+            native.pointer(self._columns.rows, "pk_column *"), len(inputs), native.pointer(numbers, "int32_t *"), info=lambda: info,
             backend=plan.backend,
         )  # fmt: skip
 
@@ -201,7 +211,7 @@ class Session:
 
     def _reserve(self, values: NDArray[np.int64]) -> None:
         native.call(
-            "pk_session_reserve", self.handle, native.pointer(values, "int64_t *"), values.size, info=self.plan.info,
+            "pk_session_reserve", self.handle, native.pointer(values, "int64_t *"), values.size, info=lambda: self.plan.info,
             backend=self.plan.backend,
         )  # fmt: skip
 
