@@ -83,6 +83,17 @@ pk_status pk_set_level(const char *level, pk_error *error) {
     return PK_OK;
 }
 
+/* A device that cannot read host memory gets its own copy of the constants. */
+static pk_status show_constants(pk_plan *plan, pk_error *error) {
+    const uint64_t bytes = (uint64_t)PK_COUNT(plan, CONSTANTS);
+    if (pk_backend_table.unified || bytes == 0) return PK_OK;
+    uint8_t *copy = pk_backend_table.take(bytes);
+    if (!copy) return pk_error_at(error, PK_NO_MEMORY, -1, -1, "no device memory for the plan's constants");
+    plan->device_constants = copy;
+    const pk_status status = pk_backend_table.copy(NULL, copy, plan->constants, 0, bytes);
+    return status == PK_OK ? PK_OK : pk_error_at(error, status, -1, -1, "the plan's constants could not be copied");
+}
+
 pk_status pk_plan_create(const uint8_t *bytes, uint64_t count, pk_plan **plan, pk_error *error) {
     pk_error_clear(error);
     if (!plan || (!bytes && count)) return pk_error_at(error, PK_BAD_CALL, -1, -1, "no plan given");
@@ -98,6 +109,7 @@ pk_status pk_plan_create(const uint8_t *bytes, uint64_t count, pk_plan **plan, p
         status = pk_plan_read(p, count, error);
         if (status == PK_OK) status = pk_plan_check(p, error);
         if (status == PK_OK) status = pk_plan_check_nodes(p, error);
+        if (status == PK_OK) status = show_constants(p, error);
     }
     if (status != PK_OK) {
         pk_plan_free(p);

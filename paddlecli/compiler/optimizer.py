@@ -21,13 +21,15 @@ from paddlecli.ops.base import Attr, Kernel
 from paddlecli.ops.spec import Spec
 
 
-@OPTIMIZERS.provider
-def _registered() -> Iterable[tuple[str, Callable[..., Any]]]:
-    """Every op that is an optimizer, with its recipe arguments."""
-    for name in ops.names():
-        op = ops.get(name)
-        if isinstance(op, OptimizerOp):
-            yield name, op.arguments
+def _names() -> Iterable[str]:
+    return (name for name in ops.names() if _arguments(name) is not None)
+
+
+@OPTIMIZERS.provider(_names)
+def _arguments(name: str) -> Callable[..., Any] | None:
+    """The recipe arguments of an op that is an optimizer."""
+    op = ops.get(name) if name in ops.names() else None
+    return op.arguments if isinstance(op, OptimizerOp) else None
 
 
 class Settings(Protocol):

@@ -6,8 +6,9 @@ hints and defaults are the schema, so there is no second description to keep in 
     @LAYERS.register("dropout")
     def dropout(net: Builder, x: Tensor, *, rate: Fraction = 0.5) -> Tensor: ...
 
-Positional parameters belong to the caller. A registry fills itself on the first look-up by
-importing the modules it knows; packages further up register into it, config imports none of them.
+Positional parameters belong to the caller. A registry imports the modules it knows, one after the
+other, until one of them has the name that is looked up; packages further up register into it,
+config imports none of them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 F = TypeVar("F", bound=Callable[..., Any])
-Provider = Callable[[], Iterable[tuple[str, Callable[..., Any]]]]
+Finder = Callable[[str], Callable[..., Any] | None]
+Names = Callable[[], Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,8 @@ class Registry:
         self.kind = kind
         self.modules = modules
         self._entries: dict[str, Entry] = {}
-        self._providers: list[Provider] = []
-        self._filled = False
+        self._providers: list[tuple[Names, Finder]] = []
+        self._waiting = list(modules)
         KINDS[kind] = self
 
     def register(self, name: str) -> Callable[[F], F]:
@@ -89,13 +91,21 @@ class Registry:
 
         return enter
 
-    def provider(self, function: Provider) -> Provider:
-        """Decorator for a function that yields (name, function) pairs; called once, on look-up."""
-        self._providers.append(function)
-        return function
+    def provider(self, names: Names) -> Callable[[Finder], Finder]:
+        """Decorator for a function that gives the function of a name, None for one that is not its
+        own; `names` lists its names. Nothing is made for a name that nobody looks up."""
+
+        def enter(finder: Finder) -> Finder:
+            self._providers.append((names, finder))
+            return finder
+
+        return enter
 
     def _enter(self, name: str, function: Callable[..., Any]) -> None:
-        known = self._entries.get(name)
+        # modules that are waiting register without a look-up: that would import them in a circle
+        package = str(getattr(function, "__module__", "")).partition(".")[0]
+        ours = any(package == module.partition(".")[0] for module in self.modules)
+        known = self._entries.get(name) if ours else self.find(name)
         if known is not None and known.function is not function:
             raise ConfigError(
                 f"the {self.kind} `{name}` is registered twice: in {known.module} and in "
@@ -105,14 +115,24 @@ class Registry:
 
     def names(self) -> list[str]:
         """All registered names, sorted."""
-        self._fill()
-        return sorted(self._entries)
+        while self._waiting:
+            _import_all(self._waiting.pop(0))
+        provided = {name for names, _ in self._providers for name in names()}
+        return sorted(provided | self._entries.keys())
 
     def find(self, name: str) -> Entry | None:
         """The entry of that name, None where there is none."""
-        if name not in self._entries:
-            self._fill()
+        while name not in self._entries and not self._provided(name) and self._waiting:
+            _import_all(self._waiting.pop(0))
         return self._entries.get(name)
+
+    def _provided(self, name: str) -> bool:
+        for _, finder in self._providers:
+            function = finder(name)
+            if function is not None:
+                self._entries[name] = Entry(name, function)
+                return True
+        return False
 
     def get(self, name: str) -> Entry:
         """The entry of that name. Raises ConfigError with near names for an unknown one."""
@@ -152,24 +172,15 @@ class Registry:
                 call.bind(value)
         return {p: getattr(checked, f"p{i}") for i, p in enumerate(parameters)}
 
-    def _fill(self) -> None:
-        if not self._filled:
-            self._filled = True
-            for module in self.modules:
-                _import_all(module)
-        while self._providers:
-            for name, function in self._providers.pop(0)():
-                self._enter(name, function)
-
     @contextmanager
     def isolated(self) -> Iterator[None]:
         """Only what is registered inside the `with` exists there; afterwards all is as before."""
-        saved = self._entries, self._providers, self._filled
-        self._entries, self._providers, self._filled = {}, [], True
+        saved = self._entries, self._providers, self._waiting
+        self._entries, self._providers, self._waiting = {}, [], []
         try:
             yield
         finally:
-            self._entries, self._providers, self._filled = saved
+            self._entries, self._providers, self._waiting = saved
 
 
 def _import_all(name: str) -> None:
@@ -256,9 +267,8 @@ MODELS = Registry("model", "paddlecli.models")
 LAYERS = Registry("layer", "paddlecli.models.layers", "paddlecli.models")
 LOSSES = Registry("loss", "paddlecli.models.losses", "paddlecli.models.layers")
 INITIALIZERS = Registry("initializer", "paddlecli.models.initializers", "paddlecli.models.layers")
-OPTIMIZERS = Registry("optimizer", "paddlecli.compiler.optimizer", "paddlecli.ops")
+OPTIMIZERS = Registry("optimizer", "paddlecli.compiler.optimizer")
 SCHEDULES = Registry("schedule", "paddlecli.engine.schedule")
-METRICS = Registry("metric", "paddlecli.engine.metrics", "paddlecli.ops")
+METRICS = Registry("metric", "paddlecli.engine.metrics")
 DATASETS = Registry("data set", "paddlecli.data.cards", "paddlecli.data.readers")
 READERS = Registry("reader", "paddlecli.data.readers")
-TRANSFORMS = Registry("transform", "paddlecli.data.transforms")

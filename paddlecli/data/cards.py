@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -349,7 +349,6 @@ class Offer:
         return self._reader(self.card, **arguments)
 
 
-@DATASETS.provider
-def _offers() -> Iterator[tuple[str, Offer]]:
-    for name in assets.names("datasets"):
-        yield name, Offer(partial(shipped, name))
+@DATASETS.provider(lambda: assets.names("datasets"))
+def _offer(name: str) -> Offer | None:
+    return Offer(partial(shipped, name)) if name in assets.names("datasets") else None

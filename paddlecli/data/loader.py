@@ -1,4 +1,5 @@
-"""From a split to the batches of an epoch.
+"""From a split to the batches of an epoch: batch i is rows i * batch_size and on of its order. The
+core gathers them from data in memory, the engine those of streamed data.
 
 The order of an epoch is a function of (seed, epoch) alone: each row gets a 64-bit key from a
 counter-based generator and rows are sorted by key, so a run resumes in the middle of an epoch
@@ -9,31 +10,17 @@ by key inside each block of `buffer` rows is exactly that.
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from paddlecli.data.columns import Column, Rows, Split
+from paddlecli.data.columns import Rows, Split
 from paddlecli.errors import ConfigError, DataError
 
 Shuffle = Literal["full", "window", "none"]
 
-_PREFETCH = 4  # batches made ahead of the one in use
 _ORDER_STREAM = 0x6F72646572  # keeps these keys apart from any other use of the same seed
-
-
-@dataclass(frozen=True)
-class Batch:
-    """One batch: its number in the epoch, the row numbers and the gathered columns."""
-
-    index: int
-    rows: Rows
-    columns: Mapping[str, Column]
 
 
 def mix64(counter: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -60,7 +47,7 @@ def random_words(count: int, *key: int) -> NDArray[np.uint64]:
 
 
 class Loader:
-    """Batches of a split.
+    """The batches of a split, epoch after epoch.
 
     Args:
         split: the rows.
@@ -119,60 +106,6 @@ class Loader:
             keys = random_words(rows, _ORDER_STREAM, self.seed, epoch)
             order = _sort_in_blocks(keys, rows if self.shuffle == "full" else self.buffer)
         return order[: len(self) * self.batch_size]
-
-    def batch_rows(self, epoch: int, start: int = 0) -> Iterator[Rows]:
-        """Row numbers of batch `start` and those behind it: enough for resident data, C gathers."""
-        order = self.order(epoch)
-        for index in range(start, len(self)):
-            yield order[index * self.batch_size : (index + 1) * self.batch_size]
-
-    def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
-        """Gathered batches (streamed data), the same rows as `batch_rows`, made ahead in a
-        thread."""
-        made: queue.Queue[Batch | BaseException | None] = queue.Queue(_PREFETCH)
-        stop = threading.Event()
-        worker = threading.Thread(
-            target=self._produce, args=(epoch, start, made, stop), daemon=True
-        )
-        worker.start()
-        try:
-            while (item := made.get()) is not None:
-                if isinstance(item, BaseException):
-                    raise item
-                yield item
-        finally:
-            stop.set()
-            worker.join()
-
-    def _produce(
-        self,
-        epoch: int,
-        start: int,
-        made: queue.Queue[Batch | BaseException | None],
-        stop: threading.Event,
-    ) -> None:
-        try:
-            for index, rows in enumerate(self.batch_rows(epoch, start), start):
-                if not _put(made, Batch(index, rows, self.split.take(rows)), stop):
-                    return
-            _put(made, None, stop)
-        except BaseException as error:  # handed over: the consumer raises it in its own thread
-            _put(made, error, stop)
-
-
-def _put(
-    made: queue.Queue[Batch | BaseException | None],
-    item: Batch | BaseException | None,
-    stop: threading.Event,
-) -> bool:
-    """Waits for room, but no longer than the consumer lives."""
-    while not stop.is_set():
-        try:
-            made.put(item, timeout=0.1)
-            return True
-        except queue.Full:
-            continue
-    return False
 
 
 def _sort_in_blocks(keys: NDArray[np.uint64], block: int) -> Rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,7 @@ class Options:
         run_dir: where to write; a fresh folder under the runs folder if None.
         force: move a used `run_dir` aside.
         threads: of the core; the setting if None.
-        streamed: gather batches in Python instead of in the core.
+        streamed: gather batches in a thread of Python instead of in the core.
         max_seconds: stop after so long.
         profile: time each operation.
         initial: parameters and states to start from, by name, instead of the initial values.
@@ -215,14 +216,17 @@ class _Session:
         store.resume_at(1 << 62)
         limit = self.options.max_seconds
         worker, log = Worker(), EventLog(self.run)
+        gather = ThreadPoolExecutor(1, "gather") if self.options.streamed else None
         try:
             with Signals(self.machine.interrupt) as signals:
                 yield Means(
                     self.machine, self.run, store, log, self.display, worker, signals,
-                    self.options.streamed, None if limit is None else time.monotonic() + limit,
+                    gather, None if limit is None else time.monotonic() + limit,
                 )  # fmt: skip
         finally:
             worker.close()
+            if gather is not None:
+                gather.shutdown(cancel_futures=True)
             log.close()
 
     def _describe(self, fresh: bool) -> None:

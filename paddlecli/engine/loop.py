@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from paddlecli.data.columns import Dataset, Rows
 from paddlecli.data.loader import Loader
 from paddlecli.engine import modeldir
+from paddlecli.engine.ahead import Ahead
 from paddlecli.engine.averages import by_iteration, keys_of, reporters
 from paddlecli.engine.checkpoint import Snapshot, Store
 from paddlecli.engine.display import Display, Moment
@@ -39,7 +41,8 @@ from paddlecli.errors import ConfigError, NumericalError
 
 @dataclass(frozen=True)
 class Means:
-    """What the loop works with beside recipe and data."""
+    """What the loop works with beside recipe and data. `gather` is the thread that gathers streamed data; without it the core
+    gathers."""
 
     machine: Machine
     run: RunDir
@@ -48,7 +51,7 @@ class Means:
     display: Display
     worker: Worker
     signals: Signals
-    streamed: bool = False
+    gather: Executor | None = None
     deadline: float | None = None
 
 
@@ -66,6 +69,7 @@ class Trainer:
         self.rates = LearningRates(recipe, self.total_steps, len(self.loader))
         self.rates.restore(place.schedules)
         self.maker = Maker(prepared.artifact, prepared.calls, prepared.spec, split, train.batch_size, self.rates)
+        self._ahead = None if means.gather is None else Ahead(self.maker, means.gather)
         self.evaluator = _evaluator(prepared, data, means.machine)
         self._reporters = [(prefix, entries[0]) for prefix, entries in reporters(prepared.calls)]
         self._keys = keys_of(prepared.calls)
@@ -129,9 +133,7 @@ class Trainer:
 
     # -- a request --------------------------------------------------------------------------------------------------
     def _advance(self) -> None:
-        place = self.place
-        count = self._pace.count(self._until_event())
-        work = self.maker.make(self._rows(), place.batch, count, place.step, gather=self.means.streamed)
+        work = self._work()
         outcome = self._run_whole(work)
         done = int(work.iterations[outcome.done - 1]) + (not outcome.halted) if outcome.done else 0
         if done:
@@ -143,6 +145,13 @@ class Trainer:
             raise self._not_finite(work, outcome)
         if done and self._due_by_steps():
             self._save()
+
+    def _work(self) -> Work:
+        place, most = self.place, self._until_event()
+        count = self._pace.count(most)
+        if self._ahead is not None:
+            return self._ahead.make(self._rows(), place.batch, count, place.step, most)
+        return self.maker.make(self._rows(), place.batch, count, place.step)
 
     def _until_event(self) -> int:
         """Iterations to the next end of epoch, checkpoint or last step."""

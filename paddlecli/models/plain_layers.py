@@ -4,7 +4,7 @@ arithmetic."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from paddlecli import ops
@@ -48,12 +48,13 @@ BINARY = ("add", "sub", "mul", "div", "max", "min", "pow")
 _TYPES: dict[str, Any] = {"int": int, "float": float, "bool": bool, "list": tuple[int, ...]}
 
 
-@LAYERS.provider
-def plain_layers() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """One layer for each op named above; its attributes, with the op's defaults, are the layer's
+@LAYERS.provider(lambda: (*UNARY, *BINARY))
+def plain_layer(name: str) -> Callable[..., Any] | None:
+    """The layer for an op named above; its attributes, with the op's defaults, are the layer's
     arguments."""
-    for name in (*UNARY, *BINARY):
-        yield name, _layer(name, 1 if name in UNARY else 2)
+    if name not in UNARY and name not in BINARY:
+        return None
+    return _layer(name, 1 if name in UNARY else 2)
 
 
 def _layer(name: str, count: int) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Sizes of sliding windows, for conv2d and pool2d. BOOK B8."""
+"""Sizes of sliding windows, for conv2d and pool2d. After PaddlePaddle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""accuracy: share of rows whose label is among the k largest scores. BOOK B11."""
+"""accuracy: share of rows whose label is among the k largest scores. After PaddlePaddle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""auc: area under the ROC curve from 4095 buckets, by trapezoids. BOOK B11."""
+"""auc: area under the ROC curve from 4095 buckets, by trapezoids. After PaddlePaddle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""batch_norm: normalises each channel by the batch's statistics, or by given ones. BOOK B8."""
+"""batch_norm: normalises each channel by the batch's statistics, or by given ones. After PaddlePaddle."""
 
 from __future__ import annotations
 

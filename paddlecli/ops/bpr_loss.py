@@ -1,5 +1,5 @@
 """bpr_loss: Bayesian personalised ranking of one class against all others (Rendle et al., 2009).
-BOOK B6."""
+After PaddlePaddle."""
 
 from __future__ import annotations
 

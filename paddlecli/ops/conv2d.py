@@ -1,5 +1,5 @@
 """conv2d: two-dimensional convolution of NCHW images, with bias and activation in the same pass.
-BOOK B8."""
+After PaddlePaddle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cos_sim: cosine of the angle between rows. BOOK B6."""
+"""cos_sim: cosine of the angle between rows. After PaddlePaddle."""
 
 from __future__ import annotations
 

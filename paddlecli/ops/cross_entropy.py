@@ -1,4 +1,4 @@
-"""cross_entropy of probabilities with hard or soft labels. BOOK B6."""
+"""cross_entropy of probabilities with hard or soft labels. After PaddlePaddle."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """dropout: zeroes a share of the values; the mask is drawn again in the backward kernel, never
-stored. BOOK B8."""
+stored. After PaddlePaddle."""
 
 from __future__ import annotations
 

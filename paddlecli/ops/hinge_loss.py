@@ -1,4 +1,4 @@
-"""hinge_loss: the support-vector cost of a score with a label of 0 or 1. BOOK B6."""
+"""hinge_loss: the support-vector cost of a score with a label of 0 or 1. After PaddlePaddle."""
 
 from __future__ import annotations
 

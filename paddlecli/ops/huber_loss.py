@@ -1,5 +1,4 @@
-"""huber_loss: quadratic near 0, linear beyond ``delta``; 2.x calls it ``smooth_l1_loss``. BOOK
-B6."""
+"""huber_loss: quadratic near 0, linear beyond ``delta``; 2.x calls it ``smooth_l1_loss``. After PaddlePaddle."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """kl_div: Kullback-Leibler divergence of log-probabilities from probabilities, element by element.
-BOOK B6."""
+After PaddlePaddle."""
 
 from __future__ import annotations
 

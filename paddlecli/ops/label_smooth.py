@@ -1,4 +1,4 @@
-"""label_smooth: mixes one-hot labels with a prior over the classes. BOOK B6."""
+"""label_smooth: mixes one-hot labels with a prior over the classes. After PaddlePaddle."""
 
 from __future__ import annotations
 

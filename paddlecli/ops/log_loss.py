@@ -1,5 +1,4 @@
-"""log_loss: cross-entropy of a probability with a label of 0 or 1, kept finite by ``epsilon``. BOOK
-B6."""
+"""log_loss: cross-entropy of a probability with a label of 0 or 1, kept finite by ``epsilon``. After PaddlePaddle."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""margin_rank_loss: a pair in the wrong order, or too close, costs its distance to the margin. BOOK
-B6."""
+"""margin_rank_loss: a pair in the wrong order, or too close, costs its distance to the margin. After PaddlePaddle."""
 
 from __future__ import annotations
 

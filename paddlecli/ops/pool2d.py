@@ -1,4 +1,4 @@
-"""pool2d: largest or mean value of windows over NCHW images. BOOK B8."""
+"""pool2d: largest or mean value of windows over NCHW images. After PaddlePaddle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""precision_recall: binary precision, recall and F1 at the threshold 0.5. BOOK B11."""
+"""precision_recall: binary precision, recall and F1 at the threshold 0.5. After PaddlePaddle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""rank_loss: RankNet's pairwise cost. BOOK B6."""
+"""rank_loss: RankNet's pairwise cost. After PaddlePaddle."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """sigmoid_cross_entropy: cross-entropy of a score with a label between 0 and 1, without overflow.
-BOOK B6."""
+After PaddlePaddle."""
 
 from __future__ import annotations
 

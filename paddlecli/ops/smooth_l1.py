@@ -1,5 +1,5 @@
 """smooth_l1: fluid's loss, summed over each row; ``huber_loss`` is the element-wise form of 2.x.
-BOOK B6."""
+After PaddlePaddle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""softmax along one axis. x - max is held above -64, as the original does on the CPU (BOOK B6)."""
+"""softmax along one axis. x - max is held above -64, as the original does on the CPU."""
 
 from __future__ import annotations
 

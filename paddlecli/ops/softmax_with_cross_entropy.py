@@ -1,5 +1,5 @@
 """softmax_with_cross_entropy: log-softmax and cross-entropy in one, right for scores of any size.
-BOOK B6."""
+After PaddlePaddle."""
 
 from __future__ import annotations
 

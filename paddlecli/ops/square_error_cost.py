@@ -1,5 +1,4 @@
-"""square_error_cost: ``(x - label)^2`` element by element, without a factor of one half. BOOK
-B6."""
+"""square_error_cost: ``(x - label)^2`` element by element, without a factor of one half. After PaddlePaddle."""
 
 from __future__ import annotations
 

@@ -53,7 +53,9 @@ class Columns:
         if t.axis >= 0:
             level = len(info.levels(t.axis)) - 1
             if level >= len(offsets) or (source == name and level != len(offsets) - 1):
-                raise CoreError(f"input {name} needs offsets of {level + 1} levels, {len(offsets)} given")
+                raise CoreError(
+                    f"input {name} needs offsets of {level + 1} levels, {len(offsets)} given"
+                )
             edges = self._hold(np.asarray(offsets[level], np.int64))
             row["offsets"], row["sequences"] = edges.ctypes.data, edges.size - 1
             if source != name:
@@ -76,7 +78,9 @@ def _parts(value: Any) -> tuple[NDArray[Any], tuple[NDArray[np.int64], ...]]:
     if not hasattr(value, "offsets"):
         return np.asarray(value), ()
     offsets = value.offsets
-    return np.asarray(value.values), tuple(offsets) if isinstance(offsets, (tuple, list)) else (np.asarray(offsets),)
+    return np.asarray(value.values), tuple(offsets) if isinstance(offsets, (tuple, list)) else (
+        np.asarray(offsets),
+    )
 
 
 def _check(name: str, data: NDArray[Any], dtype: np.dtype[Any], row: tuple[int, ...]) -> None:

@@ -33,7 +33,9 @@ def device(name: str | None = None, threads: int | None = None) -> Device:
     name = settings.device() if name is None else name
     count = threads or settings.threads()
     kind, _, number = name.partition(":")
-    if kind not in ("auto", *native.BACKENDS) or (number and not (kind == "cuda" and number.isdecimal())):
+    if kind not in ("auto", *native.BACKENDS) or (
+        number and not (kind == "cuda" and number.isdecimal())
+    ):
         raise UsageError(f"unknown device {name!r}", hint="cpu, cuda, cuda:1 or auto")
     kind = "cpu" if kind == "auto" else kind
     if kind != "cpu":

@@ -57,7 +57,9 @@ class _Cell:
 
 
 class _Builder:
-    def __init__(self, kernel: Kernel, random: RandomKey | None, axes: Mapping[str, NDArray[np.int64]]) -> None:
+    def __init__(
+        self, kernel: Kernel, random: RandomKey | None, axes: Mapping[str, NDArray[np.int64]]
+    ) -> None:
         self.kernel, self.writer = kernel, PlanWriter(random.seed if random else 0)
         self.values: dict[str, Any] = {}
         self.axes = dict(axes)
@@ -107,7 +109,9 @@ class _Builder:
             spec = Spec.of(*array.shape, dtype=_NAMES[array.dtype])
             self.values[name] = array
             if shape == ():
-                return self.writer.tensor(name, Spec.of(dtype=spec.dtype), "alias", self.writer.input(name, spec))
+                return self.writer.tensor(
+                    name, Spec.of(dtype=spec.dtype), "alias", self.writer.input(name, spec)
+                )
         return self.writer.input(name, spec)
 
     def output(self, name: str, out: Out, start: NDArray[np.uint8], batch: bool) -> int:
@@ -121,10 +125,14 @@ class _Builder:
             dims[0] = axis.total
         elif batch and dims and dims[0] == self.samples:
             dims[0] = BATCH
-        return self.writer.tensor(name, Spec.of(*dims, dtype=out.dtype, axis=axis), "range", place, offset=GUARD)
+        return self.writer.tensor(
+            name, Spec.of(*dims, dtype=out.dtype, axis=axis), "range", place, offset=GUARD
+        )
 
 
-def _flatten(ports: Sequence[Port], values: Mapping[str, Any], absent: Any) -> list[tuple[str, Any]]:
+def _flatten(
+    ports: Sequence[Port], values: Mapping[str, Any], absent: Any
+) -> list[tuple[str, Any]]:
     """(name, value) in signature order; a variadic port gives several."""
     found: list[tuple[str, Any]] = []
     for port in ports:
@@ -144,7 +152,9 @@ def _out_of(spec: OutSpec, builder: _Builder) -> Out:
             raise ValueError(f"an output of run_kernel needs numbers, not {spec}")
         return Out(tuple(d.coefficient for d in spec.shape), spec.dtype)
     if spec.axis.name not in builder.axes:
-        raise ValueError(f"run_kernel: give axes={{{spec.axis.name!r}: offsets}} for the output {spec}")
+        raise ValueError(
+            f"run_kernel: give axes={{{spec.axis.name!r}: offsets}} for the output {spec}"
+        )
     rows = int(builder.axes[spec.axis.name][-1])
     return Out((rows, *(d.coefficient for d in spec.shape[1:])), spec.dtype, spec.axis.name)
 
@@ -203,7 +213,10 @@ def run_kernel(
     for name, value in _flatten(kernel.inputs, args, None):
         if isinstance(value, Ragged):
             builder.share(name, value.offsets)
-    ports = [(n, None if s is None else _out_of(s, builder)) for n, s in _flatten(kernel.outputs, out_specs or {}, None)]
+    ports = [
+        (n, None if s is None else _out_of(s, builder))
+        for n, s in _flatten(kernel.outputs, out_specs or {}, None)
+    ]
     outs = [(n, o) for n, o in ports if o is not None]
     if random is not None and outs and outs[0][1].shape:
         builder.samples = max(outs[0][1].shape[0], 1)
@@ -217,7 +230,9 @@ def run_kernel(
             inputs.append(builder.input(name, value))
     stream = (random.stream or 1) if random else 0
     outputs = [tensors.get(n, -1) for n, _ in ports]
-    builder.writer.node(kernel, inputs, outputs, attrs, accumulate=bits, stream=stream, updates=kernel.updates)
+    builder.writer.node(
+        kernel, inputs, outputs, attrs, accumulate=bits, stream=stream, updates=kernel.updates
+    )
     builder.writer.entry("run", 0, 1, inputs=list(builder.values))
     found = _run(builder, device(backend, threads), smallest_grain, random, guard_bytes)
     return {
@@ -246,7 +261,11 @@ def _outputs(
 
 
 def _run(
-    builder: _Builder, where: Device, smallest_grain: bool, random: RandomKey | None, guard_bytes: bool
+    builder: _Builder,
+    where: Device,
+    smallest_grain: bool,
+    random: RandomKey | None,
+    guard_bytes: bool,
 ) -> dict[str, NDArray[Any]]:
     plan = Plan(builder.writer.finish(), where.kind)
     params = Params(plan)

@@ -16,7 +16,19 @@ from dataclasses import dataclass
 from paddlecli.compiler.plan_info import PlanInfo
 from paddlecli.errors import ConfigError, DataError, PaddleCliError, ResourceError, Where
 
-OK, BAD_PLAN, NO_KERNEL, BAD_SHAPE, BAD_DATA, TOO_SMALL, NO_MEMORY, INTERRUPTED, BAD_CALL, HALTED, DEVICE_ERROR = range(11)
+(
+    OK,
+    BAD_PLAN,
+    NO_KERNEL,
+    BAD_SHAPE,
+    BAD_DATA,
+    TOO_SMALL,
+    NO_MEMORY,
+    INTERRUPTED,
+    BAD_CALL,
+    HALTED,
+    DEVICE_ERROR,
+) = range(11)
 
 
 class CoreError(PaddleCliError):

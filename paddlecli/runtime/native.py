@@ -29,7 +29,11 @@ Names = Callable[[], "PlanInfo | None"]
 
 ABI = 1
 STEP_BYTES = 96
-BACKENDS = {"cpu": "paddlecore", "cuda": "paddlecore_cuda", "cuda-emulated": "paddlecore_cuda_emulated"}
+BACKENDS = {
+    "cpu": "paddlecore",
+    "cuda": "paddlecore_cuda",
+    "cuda-emulated": "paddlecore_cuda_emulated",
+}
 """Library of each backend; the emulated one runs the CUDA kernels on the host, for tests."""
 
 
@@ -135,7 +139,9 @@ def _load(backend: str) -> Any:
         )
     level = settings.isa()
     if backend == "cpu":
-        _set_level(library, "" if level == "auto" else level, "PADDLECLI_ISA names the instruction set")
+        _set_level(
+            library, "" if level == "auto" else level, "PADDLECLI_ISA names the instruction set"
+        )
     return library
 
 
@@ -202,7 +208,12 @@ def info(backend: str = "cpu") -> Info:
     found = ffi().new("pk_info *")
     lib(backend).pk_get_info(found)
     text = ffi().string
-    return Info(text(found.backend).decode(), text(found.level).decode(), text(found.build).decode(), found.kernels)
+    return Info(
+        text(found.backend).decode(),
+        text(found.level).decode(),
+        text(found.build).decode(),
+        found.kernels,
+    )
 
 
 def counters(backend: str = "cpu") -> Counters:

@@ -49,13 +49,17 @@ class Request:
         self.steps = np.zeros(counts.size, STEP)
         self.steps["entry"], self.steps["n"] = entries, counts
         self.steps["step"], self.steps["first_sample"] = steps, firsts
-        if counts.size and not 0 <= self.steps["entry"].min() <= self.steps["entry"].max() < len(info.entries):
+        if counts.size and not 0 <= self.steps["entry"].min() <= self.steps["entry"].max() < len(
+            info.entries
+        ):
             raise CoreError(f"entries {self.steps['entry']} of a plan with {len(info.entries)}")
         self._keep: list[Any] = []
         self._per_row("args", args, len(info.arguments), np.dtype("f8"))
         if first_rows is not None:
             self._per_row("first_rows", first_rows, len(info.axes), np.dtype("i8"))
-        width = max((len(info.entries[e].fetches) for e in np.unique(self.steps["entry"])), default=0)
+        width = max(
+            (len(info.entries[e].fetches) for e in np.unique(self.steps["entry"])), default=0
+        )
         self.results: NDArray[np.float64] = np.full((counts.size, max(width, 1)), np.nan)
         self.steps["results"] = _row_addresses(self.results)
         self._buffers: dict[int, NDArray[Any]] = {}
@@ -64,12 +68,16 @@ class Request:
     def __len__(self) -> int:
         return int(self.steps.size)
 
-    def _per_row(self, field: str, values: ArrayLike | None, width: int, dtype: np.dtype[Any]) -> None:
+    def _per_row(
+        self, field: str, values: ArrayLike | None, width: int, dtype: np.dtype[Any]
+    ) -> None:
         table = np.zeros((len(self), width), dtype)
         if values is not None:
             given = np.asarray(values, dtype)
             if given.shape[-1:] != (width,):
-                raise CoreError(f"{field}: rows of {given.shape[-1:]} numbers, the plan takes {width}")
+                raise CoreError(
+                    f"{field}: rows of {given.shape[-1:]} numbers, the plan takes {width}"
+                )
             table[:] = given
         elif width:
             raise CoreError(f"the plan takes {width} numbers of {field}, none given")
@@ -84,7 +92,9 @@ class Request:
         counts = self.steps["n"]
         begin = np.cumsum(counts) - counts if starts is None else np.asarray(starts, np.int64)
         if len(self) and (begin.min() < 0 or (begin + counts).max() > numbers.size):
-            raise CoreError(f"steps need row numbers up to {(begin + counts).max()}, {numbers.size} given")
+            raise CoreError(
+                f"steps need row numbers up to {(begin + counts).max()}, {numbers.size} given"
+            )
         self._keep += [table, numbers]
         self.steps["table"] = table.address
         self.steps["rows"] = numbers.ctypes.data + 8 * begin.astype(np.uint64)
@@ -95,7 +105,9 @@ class Request:
         if len(values) != len(self):
             raise CoreError(f"{len(self)} steps and columns for {len(values)}")
         for i, step in enumerate(values):
-            columns = Columns(self.plan.info, self.plan.info.entries[self.steps["entry"][i]].inputs, step)
+            columns = Columns(
+                self.plan.info, self.plan.info.entries[self.steps["entry"][i]].inputs, step
+            )
             self._keep.append(columns)
             self.steps["n_columns"][i] = len(columns.rows)
             self.steps["columns"][i] = columns.rows.ctypes.data
@@ -142,7 +154,9 @@ class Request:
 
 
 def _row_addresses(table: NDArray[Any]) -> NDArray[np.uint64]:
-    return table.ctypes.data + np.arange(len(table), dtype=np.uint64) * np.uint64(table.strides[0] if table.size else 0)
+    return table.ctypes.data + np.arange(len(table), dtype=np.uint64) * np.uint64(
+        table.strides[0] if table.size else 0
+    )
 
 
 def _known_bytes(info: PlanInfo, tensor: int, n: int) -> int:

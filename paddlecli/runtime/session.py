@@ -43,7 +43,13 @@ class Plan:
     def __init__(self, data: bytes, backend: str = "cpu") -> None:
         self.bytes, self.backend = data, backend
         self.handle = native.create(
-            "pk_plan_create", "pk_plan", "pk_plan_free", data, len(data), info=self._names_if_readable, backend=backend
+            "pk_plan_create",
+            "pk_plan",
+            "pk_plan_free",
+            data,
+            len(data),
+            info=self._names_if_readable,
+            backend=backend,
         )
 
     def _names_if_readable(self) -> PlanInfo | None:
@@ -77,7 +83,9 @@ class Params:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.handle = native.create("pk_params_create", "pk_params", "pk_params_free", plan.handle, backend=plan.backend)
+        self.handle = native.create(
+            "pk_params_create", "pk_params", "pk_params_free", plan.handle, backend=plan.backend
+        )
 
     @property
     def version(self) -> int:
@@ -88,7 +96,13 @@ class Params:
         """A copy of ``size`` bytes of a range from ``offset`` on."""
         data = np.empty(size, np.uint8)
         native.call(
-            "pk_params_read", self.handle, range, offset, native.pointer(data), size, backend=self.plan.backend
+            "pk_params_read",
+            self.handle,
+            range,
+            offset,
+            native.pointer(data),
+            size,
+            backend=self.plan.backend,
         )
         return data
 
@@ -96,7 +110,13 @@ class Params:
         """Writes the bytes of an array into a range from ``offset`` on."""
         flat = np.ascontiguousarray(data)
         native.call(
-            "pk_params_write", self.handle, range, offset, native.pointer(flat), flat.nbytes, backend=self.plan.backend
+            "pk_params_write",
+            self.handle,
+            range,
+            offset,
+            native.pointer(flat),
+            flat.nbytes,
+            backend=self.plan.backend,
         )
 
     def read(self, place: ArrayPlace) -> NDArray[Any]:
@@ -127,7 +147,11 @@ class Table:
 
     def __init__(self, plan: Plan, values: Mapping[str, Any]) -> None:
         info = plan.info
-        inputs = [i for i, (name, _) in enumerate(info.inputs) if name in values or name.partition("@")[0] in values]
+        inputs = [
+            i
+            for i, (name, _) in enumerate(info.inputs)
+            if name in values or name.partition("@")[0] in values
+        ]
         self._plan = plan
         self._columns = Columns(info, inputs, values)
         numbers = np.array(inputs, np.int32)
@@ -222,7 +246,11 @@ class Session:
         symbols = self.plan.info.symbols
         needed = np.zeros(len(symbols), np.int64)
         native.call(
-            "pk_session_needed", self.handle, native.pointer(needed, "int64_t *"), needed.size, backend=self.plan.backend
+            "pk_session_needed",
+            self.handle,
+            native.pointer(needed, "int64_t *"),
+            needed.size,
+            backend=self.plan.backend,
         )
         given = np.array([s.kind in _GIVEN for s in symbols])
         self._reserve(np.where(given, np.ceil(needed * GROWTH), 0).astype(np.int64))
@@ -240,7 +268,9 @@ class Session:
         tries, last = 0, -1
         while done < len(request):
             at = native.ffi().cast("pk_step *", steps + done * native.STEP_BYTES)
-            status = lib.pk_session_run(self.handle, at, len(request) - done, self._done, self._error)
+            status = lib.pk_session_run(
+                self.handle, at, len(request) - done, self._done, self._error
+            )
             done += self._done[0]
             if status in (OK, HALTED, INTERRUPTED):
                 return Outcome(done, {OK: "done", HALTED: "halted"}.get(status, "interrupted"))

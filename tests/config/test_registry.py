@@ -143,19 +143,47 @@ def test_absent_packages_are_an_error_when_looked_up() -> None:
     assert caught.value.hint.startswith("nothing provides any test thing here")
 
 
-def test_providers_are_called_once_on_look_up() -> None:
-    calls: list[int] = []
+def test_providers_make_only_what_is_looked_up() -> None:
+    made: list[str] = []
     found = fresh()
 
-    @found.provider
-    def several() -> list[tuple[str, Any]]:
-        calls.append(1)
-        return [("a", layer), ("b", layer)]
+    @found.provider(lambda: ["a", "b"])
+    def several(name: str) -> Any:
+        if name in ("a", "b"):
+            made.append(name)
+            return layer
+        return None
 
-    assert calls == []
-    assert found.find("a") is not None
     assert found.names() == ["a", "b"]
-    assert calls == [1]
+    assert made == []
+    assert found.find("a") is found.find("a")
+    assert found.find("c") is None
+    assert made == ["a"]
+    with pytest.raises(ConfigError, match="the test thing `b` is registered twice"):
+        found.register("b")(Reader)
+
+
+def test_a_look_up_imports_no_more_than_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register = "import sys\nsys.modules['pk_registry'].REG.register({!r})(lambda: None)\n"
+    package(tmp_path, monkeypatch, one=register.format("one"), two=register.format("two"))
+    found = fresh("pk_test_things.one", "pk_test_things.two")
+    monkeypatch.setitem(sys.modules, "pk_registry", type("M", (), {"REG": found}))
+    assert found.find("one") is not None
+    assert "pk_test_things.two" not in sys.modules
+    assert found.names() == ["one", "two"]
+
+
+def test_a_users_name_may_not_be_one_of_a_module_that_is_not_yet_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register = "import sys\nsys.modules['pk_registry'].REG.register({!r})(lambda: None)\n"
+    package(tmp_path, monkeypatch, one=register.format("one"))
+    found = fresh("pk_test_things.one")
+    monkeypatch.setitem(sys.modules, "pk_registry", type("M", (), {"REG": found}))
+    with pytest.raises(ConfigError, match="the test thing `one` is registered twice"):
+        found.register("one")(layer)
 
 
 def test_isolation_ends() -> None:

@@ -1,29 +1,30 @@
-"""Order, batches, and that resident and streamed data see the same rows."""
+"""The order of an epoch, what is left out of it, and settings that are refused."""
 
 from __future__ import annotations
-
-import threading
 
 import numpy as np
 import pytest
 
-from paddlecli.data.columns import Column, Rows, Split, pack
+from paddlecli.data.columns import Column, Split
 from paddlecli.data.loader import Loader, Shuffle, random_words
 from paddlecli.errors import ConfigError, DataError
 
 
 def split(rows: int) -> Split:
-    values = np.arange(rows, dtype=np.int64)
-    ragged = pack([np.full(i % 4, i) for i in range(rows)], "int64")
-    return Split("train", {"x": Column(values), "w": ragged})
+    return Split("train", {"x": Column(np.arange(rows, dtype=np.int64))})
+
+
+def sizes_of(loader: Loader) -> list[int]:
+    """Rows of each batch of the first epoch."""
+    order, size = loader.order(0), loader.batch_size
+    return [len(order[at : at + size]) for at in range(0, len(order), size)]
 
 
 @pytest.mark.parametrize(("shuffle", "buffer"), [("none", 0), ("full", 0), ("window", 7)])
 def test_every_row_comes_once_an_epoch(shuffle: Shuffle, buffer: int) -> None:
     loader = Loader(split(53), 10, shuffle=shuffle, buffer=buffer, seed=3)
-    sizes = [len(rows) for rows in loader.batch_rows(0)]
-    assert sizes == [10, 10, 10, 10, 10, 3] and len(loader) == 6
-    assert sorted(np.concatenate(list(loader.batch_rows(4)))) == list(range(53))
+    assert sizes_of(loader) == [10, 10, 10, 10, 10, 3] and len(loader) == 6
+    assert sorted(loader.order(4).tolist()) == list(range(53))
 
 
 def test_order_depends_on_seed_and_epoch_alone() -> None:
@@ -92,32 +93,15 @@ def test_window_of_all_rows_is_a_full_shuffle() -> None:
     assert full.tolist() == window.tolist()
 
 
-def test_resume_in_the_middle_of_an_epoch() -> None:
-    loader = Loader(split(53), 10, shuffle="full", seed=1)
-    whole = [r.tolist() for r in loader.batch_rows(1)]
-    assert [r.tolist() for r in loader.batch_rows(1, start=4)] == whole[4:]
-    assert [b.rows.tolist() for b in loader.batches(1, start=4)] == whole[4:]
-    assert [b.index for b in loader.batches(1, start=4)] == [4, 5]
-
-
-def test_streamed_batches_hold_the_resident_rows() -> None:
-    data = split(53)
-    loader = Loader(data, 8, shuffle="full", seed=5)
-    for rows, batch in zip(loader.batch_rows(0), loader.batches(0), strict=True):
-        assert batch.rows.tolist() == rows.tolist()
-        assert batch.columns["x"].values.tolist() == rows.tolist()
-        assert batch.columns["w"].values.tolist() == [i for i in rows for _ in range(i % 4)]
-
-
 def test_drop_last_and_limit() -> None:
-    assert [len(r) for r in Loader(split(25), 10, drop_last=True).batch_rows(0)] == [10, 10]
-    assert [len(r) for r in Loader(split(25), 10, limit=1).batch_rows(0)] == [10]
+    assert sizes_of(Loader(split(25), 10, drop_last=True)) == [10, 10]
+    assert sizes_of(Loader(split(25), 10, limit=1)) == [10]
     assert Loader(split(25), 10, limit=2).order(0).size == 20
     assert Loader(split(25), 10, limit=9).order(0).size == 25
 
 
 def test_a_split_smaller_than_a_batch() -> None:
-    assert [len(r) for r in Loader(split(3), 10).batch_rows(0)] == [3]
+    assert sizes_of(Loader(split(3), 10)) == [3]
     with pytest.raises(DataError, match="3 rows, fewer than one batch of 10"):
         Loader(split(3), 10, drop_last=True)
 
@@ -129,20 +113,3 @@ def test_a_split_smaller_than_a_batch() -> None:
 def test_bad_settings(size: int, options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         Loader(split(8), size, **options)  # type: ignore[arg-type]
-
-
-def test_an_abandoned_epoch_ends_its_thread() -> None:
-    before = threading.active_count()
-    batches = Loader(split(1000), 1).batches(0)
-    next(batches)
-    batches.close()  # type: ignore[attr-defined]
-    assert threading.active_count() == before
-
-
-def test_an_error_in_the_thread_reaches_the_consumer() -> None:
-    class Broken(Split):
-        def take(self, rows: Rows) -> dict[str, Column]:
-            raise DataError("row 3 is damaged")
-
-    with pytest.raises(DataError, match="row 3 is damaged"):
-        list(Loader(Broken("train", {"x": Column(np.arange(9))}), 2).batches(0))

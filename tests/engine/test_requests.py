@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddlecli.compiler.artifact import Argument, Artifact, EntryInfo
-from paddlecli.data.columns import Column, Split, pack
+from paddlecli.data.columns import Column, Rows, Split, pack
 from paddlecli.data.spec import DatasetSpec, FieldSpec
+from paddlecli.engine.ahead import Ahead
 from paddlecli.engine.averages import Averages, by_iteration, keys_of
 from paddlecli.engine.requests import Call, Maker, Pace, Work, iteration
-from paddlecli.errors import ConfigError
+from paddlecli.errors import ConfigError, DataError
 
 
 def entry(name: str, index: int, *fetches: str) -> EntryInfo:
@@ -86,6 +88,40 @@ def test_gathering_here_takes_the_same_rows() -> None:
     assert work.columns is not None and [len(c["y"]) for c in work.columns] == [4, 4, 2]
     assert np.concatenate([c["y"].values for c in work.columns]).tolist() == LABELS[::-1].tolist()
     assert work.columns[0]["x"].offsets[0].tolist() == [0, 6, 8, 8, 12]
+
+
+@pytest.fixture
+def thread() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+def test_what_is_gathered_ahead_is_what_is_gathered_now(thread: ThreadPoolExecutor) -> None:
+    """Also after a request that ended early, so that what was made ahead is of no use."""
+    maker = Maker(artifact(RATE), [Call(entry("t", 0))], SPEC, SPLIT, 2, rates)
+    order, ahead = np.arange(9, -1, -1), Ahead(maker, thread)
+    for batch, count, sizes in ((0, 2, [2, 2]), (2, 3, [2, 2]), (3, 2, [2, 2])):
+        work = ahead.make(order, batch, count, batch, 5 - batch)
+        alone = maker.make(order, batch, len(sizes), batch, gather=True)
+        assert work.counts.tolist() == sizes and (work.args == alone.args).all() and (work.steps == alone.steps).all()
+        assert work.columns is not None and alone.columns is not None
+        for mine, theirs in zip(work.columns, alone.columns, strict=True):
+            assert all(mine[k].values.tolist() == theirs[k].values.tolist() for k in theirs)
+
+
+def test_damage_found_ahead_is_told_when_its_step_comes(thread: ThreadPoolExecutor) -> None:
+    class Damaged(Split):
+        def take(self, rows: Rows) -> dict[str, Column]:
+            if 4 in rows:
+                raise DataError("row 4 is damaged")
+            return super().take(rows)
+
+    maker = Maker(artifact(RATE), [Call(entry("t", 0))], SPEC, Damaged("train", SPLIT.columns), 2, rates)
+    ahead = Ahead(maker, thread)
+    for batch in (0, 1):
+        assert len(ahead.make(np.arange(10), batch, 1, batch, 5 - batch)) == 1
+    with pytest.raises(DataError, match="row 4 is damaged"):
+        ahead.make(np.arange(10), 2, 1, 2, 3)
 
 
 def test_the_rest_of_an_iteration() -> None:

@@ -46,15 +46,28 @@ def dense() -> bytes:
     w.node(kernel("relu.forward"), [h], [y])
     w.node(kernel("mean.forward"), [y], [loss])
     w.entry("predict", 0, 3, inputs=["x"], fetches=[loss], outputs=[y])
-    bounds = w.tensor("bounds", Spec.of(1, 2, dtype="i64"), "constant", offset=w.constant(_i64(0, 12)))
+    bounds = w.tensor(
+        "bounds", Spec.of(1, 2, dtype="i64"), "constant", offset=w.constant(_i64(0, 12))
+    )
     numbers = [
         w.tensor(n, Spec.of(1, dtype=d), "constant", offset=w.constant(data))
-        for n, d, data in (("rates", "f32", _f32(1)), ("l2", "f32", _f32(0)), ("l1", "f32", _f32(0)), ("clips", "i32", bytes(4)))
+        for n, d, data in (
+            ("rates", "f32", _f32(1)),
+            ("l2", "f32", _f32(0)),
+            ("l1", "f32", _f32(0)),
+            ("clips", "i32", bytes(4)),
+        )
     ]
     w.node(kernel("fc.forward"), [x, weight, bias], [h], FC, origin=origin)
     w.node(kernel("mean.forward"), [h], [loss])
     w.node(kernel("fc.backward_w"), [x, h], [dw])
-    w.node(kernel("sgd.update"), [flat, flat_dw, rate, -1, bounds, *numbers], [flat], {"clip_value": 0.0}, updates=True)
+    w.node(
+        kernel("sgd.update"),
+        [flat, flat_dw, rate, -1, bounds, *numbers],
+        [flat],
+        {"clip_value": 0.0},
+        updates=True,
+    )
     w.entry("train", 3, 4, inputs=["x"], fetches=[loss, rate])
     return w.finish()
 
@@ -99,9 +112,15 @@ def recurrent(reverse: bool = False, random: bool = False) -> bytes:
     axis = Axis("time", "x")
     x = w.input("x", Spec.of(axis.total, 2, axis=axis))
     index = w.tensor(
-        "map", Spec.of(axis.total, dtype="i64"), "axis", w.axis(axis, ordered=True), part="map_reversed" if reverse else "map"
+        "map",
+        Spec.of(axis.total, dtype="i64"),
+        "axis",
+        w.axis(axis, ordered=True),
+        part="map_reversed" if reverse else "map",
     )
-    packed, h, out = (w.tensor(n, Spec.of(axis.total, 2), "slot", w.slot()) for n in ("packed", "h", "out"))
+    packed, h, out = (
+        w.tensor(n, Spec.of(axis.total, 2), "slot", w.slot()) for n in ("packed", "h", "out")
+    )
     work = w.tensor("work", Spec.of(axis.total, dtype="u8"), "slot", w.slot())
     start = w.tensor("start", Spec.of(BATCH, 2), "slot", w.slot())
     rows = axis.step_rows
@@ -112,7 +131,13 @@ def recurrent(reverse: bool = False, random: bool = False) -> bytes:
     w.node(kernel("fill.forward"), [], [start], {"value": 0.0})
     w.node(kernel("gather_rows.forward"), [x, index], [packed])
     w.scan(axis, 4)
-    w.node(kernel("dropout.forward"), [x_t], [part], {"rate": 0.5 if random else 0.0, "upscale": False}, stream=11)
+    w.node(
+        kernel("dropout.forward"),
+        [x_t],
+        [part],
+        {"rate": 0.5 if random else 0.0, "upscale": False},
+        stream=11,
+    )
     w.node(kernel("fc.forward"), [before, u, -1], [total], FC)
     w.node(kernel("sum.forward"), [total, part], [total])
     w.node(kernel("tanh.forward"), [total], [h_t])
@@ -154,11 +179,15 @@ def nested() -> bytes:
     w = PlanWriter()
     ids = w.input("ids", Spec.of(NESTED.total, 1, axis=NESTED))
     extra = w.input("extra", Spec.of(BATCH, 2))
-    by_sentence = w.tensor("by_sentence", Spec.of(PARAGRAPHS.total, 1, axis=PARAGRAPHS), "slot", w.slot())
+    by_sentence = w.tensor(
+        "by_sentence", Spec.of(PARAGRAPHS.total, 1, axis=PARAGRAPHS), "slot", w.slot()
+    )
     by_sample = w.tensor("by_sample", Spec.of(BATCH, 1), "slot", w.slot())
     doubled = w.tensor("doubled", Spec.of(BATCH, 2), "slot", w.slot())
     w.node(kernel("sequence_pool.forward"), [ids], [by_sentence], {"mode": 0, "pad_value": 0.0})
-    w.node(kernel("sequence_pool.forward"), [by_sentence], [by_sample], {"mode": 0, "pad_value": 0.0})
+    w.node(
+        kernel("sequence_pool.forward"), [by_sentence], [by_sample], {"mode": 0, "pad_value": 0.0}
+    )
     w.node(kernel("sum.forward"), [extra, extra], [doubled])
     w.entry("run", 0, 3, inputs=["ids", "extra"], outputs=[by_sentence, by_sample, doubled])
     return w.finish()

@@ -35,7 +35,9 @@ def test_the_header_is_what_the_library_was_built_from() -> None:
 
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False
+    )
 
 
 def test_the_level_is_the_settings() -> None:
@@ -50,7 +52,9 @@ def test_the_level_is_the_settings() -> None:
 
 
 def test_a_missing_library_is_named(tmp_path: Path) -> None:
-    done = run_python("from paddlecli.runtime import native; native.info()", PADDLECLI_CORE=str(tmp_path))
+    done = run_python(
+        "from paddlecli.runtime import native; native.info()", PADDLECLI_CORE=str(tmp_path)
+    )
     assert done.returncode != 0 and f"{tmp_path}" in done.stderr and "PADDLECLI_CORE" in done.stderr
 
 
@@ -63,9 +67,19 @@ def test_devices() -> None:
 
 def test_random_numbers_are_those_of_numpy() -> None:
     like = np.zeros(1, np.float32)
-    for key in (RandomKey(1, 2, 3), RandomKey(2**63 + 5, 2**40, 2**64 - 1), RandomKey(0, 0, 9, first=1001)):
+    for key in (
+        RandomKey(1, 2, 3),
+        RandomKey(2**63 + 5, 2**40, 2**64 - 1),
+        RandomKey(0, 0, 9, first=1001),
+    ):
         attrs = {"shape": (7, 3), "low": 0.0, "high": 1.0}
-        found = run_kernel(plans.kernel("random_uniform.forward"), {"like": like}, attrs, {"y": Out((7, 3))}, random=key)
+        found = run_kernel(
+            plans.kernel("random_uniform.forward"),
+            {"like": like},
+            attrs,
+            {"y": Out((7, 3))},
+            random=key,
+        )
         np.testing.assert_array_equal(found["y"].ravel(), _random.uniform(key, 3 * key.first, 21))
 
 
@@ -99,7 +113,9 @@ def test_one_kernel_alone() -> None:
     for inplace in (False, True):
         y = run_kernel(relu, {"x": x}, {}, {"y": Out((2, 2))}, inplace=inplace)["y"]
         np.testing.assert_array_equal(y, np.maximum(x, 0))
-    added = run_kernel(total, {"xs": [x, x, x]}, {}, {"y": Out((2, 2))}, accumulate={"y": np.ones((2, 2))})["y"]
+    added = run_kernel(
+        total, {"xs": [x, x, x]}, {}, {"y": Out((2, 2))}, accumulate={"y": np.ones((2, 2))}
+    )["y"]
     np.testing.assert_array_equal(added, 3 * x + 1)
 
 
@@ -107,13 +123,18 @@ def test_ragged_inputs_and_outputs_of_one_kernel() -> None:
     offsets = np.array([0, 2, 2, 5])
     values = np.arange(5, dtype=np.float32)[:, None]
     pooled = run_kernel(
-        plans.kernel("sequence_pool.forward"), {"x": Ragged(values, offsets)}, {"mode": 0, "pad_value": 0.0}, {"y": Out((3, 1))}
+        plans.kernel("sequence_pool.forward"),
+        {"x": Ragged(values, offsets)},
+        {"mode": 0, "pad_value": 0.0},
+        {"y": Out((3, 1))},
     )
     np.testing.assert_array_equal(pooled["y"][:, 0], [1, 0, 9])
     axis = Axis("t", "like")
     spec = Spec.of(axis.total, 1, axis=axis)
     args = {"x": np.array([[1], [2], [3]], np.float32), "like": Ragged(values, offsets)}
-    repeated = run_kernel(plans.kernel("repeat_rows.forward"), args, {}, {"y": spec}, axes={"t": offsets})
+    repeated = run_kernel(
+        plans.kernel("repeat_rows.forward"), args, {}, {"y": spec}, axes={"t": offsets}
+    )
     np.testing.assert_array_equal(repeated["y"][:, 0], [1, 1, 3, 3, 3])
     with pytest.raises(ValueError, match="axes="):
         run_kernel(plans.kernel("repeat_rows.forward"), args, {}, {"y": spec})

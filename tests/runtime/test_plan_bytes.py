@@ -25,7 +25,11 @@ def test_the_reader_gives_back_what_the_writer_got() -> None:
     assert info.inputs == (("x", 0),) and info.arguments == ("rate",)
     assert info.nodes[0].origin == ("net.yaml", 12, 3, "fc1")
     assert info.nodes[1].signature == "relu.forward(x: f32) -> (y: f32)"
-    assert [(x.name, x.klass, x.bytes) for x in info.ranges] == [("w", "param", 48), ("b", "param", 12), ("dw", "grad", 48)]
+    assert [(x.name, x.klass, x.bytes) for x in info.ranges] == [
+        ("w", "param", 48),
+        ("b", "param", 12),
+        ("dw", "grad", 48),
+    ]
     assert info.tensors[0].shape([7]) == (7, 4)
     nested = read_plan(plans.nested())
     assert [(a.name, a.parent) for a in nested.axes] == [("sentences", -1), ("words", 0)]
@@ -66,13 +70,17 @@ def section(data: bytes, kind: int) -> tuple[int, int, int]:
     """(offset, record bytes, records)"""
     count = r.HEADER.unpack_from(data)[2]
     for i in range(count):
-        found, record, offset, records = r.SECTION.unpack_from(data, r.HEADER.size + i * r.SECTION.size)
+        found, record, offset, records = r.SECTION.unpack_from(
+            data, r.HEADER.size + i * r.SECTION.size
+        )
         if found == kind:
             return offset, record, records
     raise AssertionError(kind)
 
 
-def changed(data: bytes, kind: int, row: int, field: int, layout: struct.Struct, value: int) -> bytes:
+def changed(
+    data: bytes, kind: int, row: int, field: int, layout: struct.Struct, value: int
+) -> bytes:
     """The plan with one field of one record changed."""
     offset, record, records = section(data, kind)
     at = offset + (row % records) * record
@@ -183,7 +191,10 @@ def with_kernel(signature: str) -> bytes:
 
 def test_kernels_are_compared_by_their_whole_signature() -> None:
     Plan(with_kernel("relu.forward(x: f32) -> (y: f32)"))
-    with pytest.raises(ResourceError, match=r"wants relu.forward\(x: f32\) -> \(z: f32\), this core has relu.forward\(x: f32\)"):
+    with pytest.raises(
+        ResourceError,
+        match=r"wants relu.forward\(x: f32\) -> \(z: f32\), this core has relu.forward\(x: f32\)",
+    ):
         Plan(with_kernel("relu.forward(x: f32) -> (z: f32)"))
     with pytest.raises(ResourceError, match="no kernel nothing"):
         Plan(with_kernel("nothing.forward(x: f32) -> (y: f32)"))
@@ -193,7 +204,11 @@ def test_inputs_and_constants_are_not_written() -> None:
     for storage in ("input", "constant"):
         w = PlanWriter()
         x = w.input("x", Spec.of(4))
-        y = x if storage == "input" else w.tensor("y", Spec.of(4), "constant", offset=w.constant(bytes(16)))
+        y = (
+            x
+            if storage == "input"
+            else w.tensor("y", Spec.of(4), "constant", offset=w.constant(bytes(16)))
+        )
         w.node(plans.kernel("relu.forward"), [x], [y])
         w.entry("run", 0, 1, inputs=["x"])
         with pytest.raises(CoreError, match="writes to an input"):

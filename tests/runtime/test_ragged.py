@@ -37,7 +37,14 @@ def axis_parts(lengths: Sequence[int]) -> dict[str, np.ndarray]:
         back += [int(offsets[s + 1]) - 1 - t for s in running]
         starts.append(len(rows))
     sequence = [i for i, n in enumerate(lengths) for _ in range(n)]
-    parts = {"offsets": offsets, "order": order, "starts": starts, "map": rows, "map_reversed": back, "sequence": sequence}
+    parts = {
+        "offsets": offsets,
+        "order": order,
+        "starts": starts,
+        "map": rows,
+        "map_reversed": back,
+        "sequence": sequence,
+    }
     return {k: np.array(v, np.int64) for k, v in parts.items()}
 
 
@@ -48,7 +55,11 @@ def test_axis_parts(lengths: tuple[int, ...]) -> None:
     table = np.random.default_rng(0).normal(size=(10, 3)).astype(np.float32)
     params.write_bytes(0, 0, table)
     ids = np.random.default_rng(1).integers(0, 10, sum(lengths))
-    request = Request(plan, 0, [len(lengths)]).from_columns([{"ids": Ragged(ids, edges(lengths))}]).want_outputs()
+    request = (
+        Request(plan, 0, [len(lengths)])
+        .from_columns([{"ids": Ragged(ids, edges(lengths))}])
+        .want_outputs()
+    )
     Session(plan, params, ONE).run(request)
     pooled, *parts = request.outputs(0)
     offsets = edges(lengths)
@@ -67,8 +78,15 @@ def test_rows_of_a_ragged_table_are_gathered() -> None:
     ids = np.random.default_rng(1).integers(0, 10, sum(lengths))
     rows = [4, 2, 2, 1]
     session = Session(plan, params, ONE)
-    from_table = Request(plan, 0, [4]).from_table(Table(plan, {"ids": Ragged(ids, offsets)}), rows).want_outputs()
-    picked = Ragged(np.concatenate([ids[offsets[i] : offsets[i + 1]] for i in rows]), edges([lengths[i] for i in rows]))
+    from_table = (
+        Request(plan, 0, [4])
+        .from_table(Table(plan, {"ids": Ragged(ids, offsets)}), rows)
+        .want_outputs()
+    )
+    picked = Ragged(
+        np.concatenate([ids[offsets[i] : offsets[i + 1]] for i in rows]),
+        edges([lengths[i] for i in rows]),
+    )
     streamed = Request(plan, 0, [4]).from_columns([{"ids": picked}]).want_outputs()
     for request in (from_table, streamed):
         session.run(request)
@@ -90,7 +108,11 @@ def test_nested_axes_from_columns_and_tables() -> None:
     np.testing.assert_array_equal(by_sentence[:, 0], [0 + 1 + 2 + 3, 4, 0, 5 + 6, 7 + 8])
     np.testing.assert_array_equal(by_sample[:, 0], [10, 0, 26])
     np.testing.assert_array_equal(doubled, 2 * extra)
-    picked = Request(plan, 0, [3]).from_table(Table(plan, {"ids": ids, "extra": extra}), [2, 2, 0]).want_outputs()
+    picked = (
+        Request(plan, 0, [3])
+        .from_table(Table(plan, {"ids": ids, "extra": extra}), [2, 2, 0])
+        .want_outputs()
+    )
     session.run(picked)
     np.testing.assert_array_equal(picked.outputs(0)[0][:, 0], [0, 11, 15, 0, 11, 15, 6, 4])
     np.testing.assert_array_equal(picked.outputs(0)[1][:, 0], [26, 26, 10])
@@ -158,13 +180,26 @@ def pairs() -> bytes:
 def test_derived_symbols_grow_with_the_batch() -> None:
     plan = Plan(pairs())
     session = Session(plan, None, ONE)
-    for x, y in (((1, 2), (3, 4)), ((0, 0, 0), (1, 1, 1)), ((9, 1), (1, 9)), ((9, 1), (9, 1)), ((), ())):
-        columns = {n: Ragged(np.zeros((sum(v), 1), np.float32), edges(v)) for n, v in (("x", x), ("y", y))}
+    for x, y in (
+        ((1, 2), (3, 4)),
+        ((0, 0, 0), (1, 1, 1)),
+        ((9, 1), (1, 9)),
+        ((9, 1), (9, 1)),
+        ((), ()),
+    ):
+        columns = {
+            n: Ragged(np.zeros((sum(v), 1), np.float32), edges(v)) for n, v in (("x", x), ("y", y))
+        }
         request = Request(plan, 0, [len(x)]).from_columns([columns]).want_outputs()
         session.run(request)
         sizes = [o.size for o in request.outputs(0)]
         expected = sum(i * j for i, j in zip(x, y, strict=True))
-        assert sizes == [expected, 2 * sum(x) + sum(y), max(x, default=0) + 3, 2 * len(x) * max(y, default=0)]
+        assert sizes == [
+            expected,
+            2 * sum(x) + sum(y),
+            max(x, default=0) + 3,
+            2 * len(x) * max(y, default=0),
+        ]
 
 
 # ---- loops ----
@@ -177,7 +212,9 @@ def test_scan_is_the_loop_over_each_sequence(lengths: tuple[int, ...], reverse: 
     params.write_bytes(0, 0, u)
     offsets = edges(lengths)
     x = np.random.default_rng(2).normal(size=(sum(lengths), 2)).astype(np.float32)
-    request = Request(plan, 0, [len(lengths)]).from_columns([{"x": Ragged(x, offsets)}]).want_outputs()
+    request = (
+        Request(plan, 0, [len(lengths)]).from_columns([{"x": Ragged(x, offsets)}]).want_outputs()
+    )
     session = Session(plan, params, ONE, poison=True)
     session.run(request)
     expected = np.zeros_like(x)
@@ -196,7 +233,9 @@ def test_a_scan_draws_the_numbers_of_all_packed_rows() -> None:
     plan = Plan(plans.recurrent(random=True))
     params = Params(plan)  # u = 0: the loop is tanh(dropout(x))
     x = np.ones((9, 2), np.float32)
-    request = Request(plan, 0, [3], steps=4, first_rows=[[100]]).from_columns([{"x": Ragged(x, edges(lengths))}])
+    request = Request(plan, 0, [3], steps=4, first_rows=[[100]]).from_columns(
+        [{"x": Ragged(x, edges(lengths))}]
+    )
     request.want_outputs()
     Session(plan, params, ONE).run(request)
     kept = _random.uniform(RandomKey(3, 4, 11), 200, 18).reshape(9, 2) >= 0.5

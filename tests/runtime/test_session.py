@@ -48,10 +48,14 @@ def world() -> World:
 def test_one_plan_serves_every_batch_size(world: World) -> None:
     plans_before = native.counters().plans
     for n in (1, 7, 64, 5, 0, 64):
-        request = Request(world.plan, 0, [n], [0.1]).from_columns([{"x": world.x[:n]}]).want_outputs()
+        request = (
+            Request(world.plan, 0, [n], [0.1]).from_columns([{"x": world.x[:n]}]).want_outputs()
+        )
         assert world.session.run(request).status == "done"
         assert request.outputs(0)[0].shape == (n, 3)
-        np.testing.assert_allclose(request.outputs(0)[0], world.predict(world.x[:n]), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            request.outputs(0)[0], world.predict(world.x[:n]), rtol=1e-5, atol=1e-6
+        )
         expected = world.predict(world.x[:n]).mean() if n else 0.0
         np.testing.assert_allclose(request.results[0, 0], expected, rtol=1e-5)
     assert native.counters().plans == plans_before
@@ -60,7 +64,9 @@ def test_one_plan_serves_every_batch_size(world: World) -> None:
 def test_table_and_columns_give_the_same_bits(world: World) -> None:
     rows = np.random.default_rng(1).permutation(100)
     counts = [32, 32, 32, 4]
-    table = Request(world.plan, 0, counts, [0.1]).from_table(Table(world.plan, {"x": world.x}), rows)
+    table = Request(world.plan, 0, counts, [0.1]).from_table(
+        Table(world.plan, {"x": world.x}), rows
+    )
     starts = np.cumsum([0, *counts[:-1]])
     parts = [{"x": world.x[rows[s : s + n]]} for s, n in zip(starts, counts, strict=True)]
     streamed = Request(world.plan, 0, counts, [0.1]).from_columns(parts)
@@ -113,12 +119,18 @@ def test_params_serve_a_second_plan_with_equal_ranges_only(world: World) -> None
         Session(other, None, ONE)
 
 
-def test_a_batch_that_does_not_fit_runs_nothing_and_is_repeated_with_more_room(world: World) -> None:
+def test_a_batch_that_does_not_fit_runs_nothing_and_is_repeated_with_more_room(
+    world: World,
+) -> None:
     lib, ffi = native.lib(), native.ffi()
     world.session.reserve({"N": 4})
-    request = Request(world.plan, 0, [4, 9], [0.1]).from_columns([{"x": world.x[:4]}, {"x": world.x[:9]}])
+    request = Request(world.plan, 0, [4, 9], [0.1]).from_columns(
+        [{"x": world.x[:4]}, {"x": world.x[:9]}]
+    )
     error, done = ffi.new("pk_error *"), ffi.new("int32_t *")
-    status = lib.pk_session_run(world.session.handle, native.pointer(request.steps, "pk_step *"), 2, done, error)
+    status = lib.pk_session_run(
+        world.session.handle, native.pointer(request.steps, "pk_step *"), 2, done, error
+    )
     assert (status, done[0], error.step) == (5, 1, 1)
     assert b"N = 9, the session has room for 4" in ffi.string(error.message)
     assert np.isfinite(request.results[0, 0]) and np.isnan(request.results[1, 0])
@@ -166,7 +178,11 @@ def test_profile_names_nodes_and_layers() -> None:
     for _ in range(3):
         world.session.run(Request(world.plan, 0, [5], [0.1]).from_columns([{"x": world.x[:5]}]))
     rows = world.session.profile()
-    assert [r.signature.partition("(")[0] for r in rows] == ["fc.forward", "relu.forward", "mean.forward"]
+    assert [r.signature.partition("(")[0] for r in rows] == [
+        "fc.forward",
+        "relu.forward",
+        "mean.forward",
+    ]
     assert [r.calls for r in rows] == [3, 3, 3]
     assert rows[0].path == "fc1" and rows[0].seconds > 0
     assert rows[1].bytes == 3 * 2 * 5 * 3 * 4
@@ -175,19 +191,26 @@ def test_profile_names_nodes_and_layers() -> None:
 def test_interrupt_from_another_thread_ends_a_long_request(world: World) -> None:
     table = Table(world.plan, {"x": world.x})
     steps = 2_000_000
-    request = Request(world.plan, 1, np.full(steps, 1), [0.0]).from_table(table, np.zeros(steps, np.int64))
+    request = Request(world.plan, 1, np.full(steps, 1), [0.0]).from_table(
+        table, np.zeros(steps, np.int64)
+    )
     timer = threading.Timer(0.05, world.session.interrupt)
     timer.start()
     outcome = world.session.run(request)
     timer.join()
     assert outcome.status == "interrupted" and 0 < outcome.done < steps
-    assert np.isnan(request.results[outcome.done, 0]) and np.isfinite(request.results[outcome.done - 1, 0])
+    assert np.isnan(request.results[outcome.done, 0]) and np.isfinite(
+        request.results[outcome.done - 1, 0]
+    )
 
 
 def guarded() -> bytes:
     """y keeps its value in a range; it is doubled where the guard is 1; the request halts when ``stop`` is not 0."""
     w = PlanWriter()
-    guard, stop = w.input("guard", Spec.of(1, dtype="i32")), w.input("stop", Spec.of(1, dtype="i32"))
+    guard, stop = (
+        w.input("guard", Spec.of(1, dtype="i32")),
+        w.input("stop", Spec.of(1, dtype="i32")),
+    )
     y = w.tensor("y", Spec.of(1), "range", w.range("y", "state", "f32", 4))
     w.node(plans.kernel("scale.forward"), [y], [y], {"a": 2.0, "b": 0.0}, guard=guard)
     w.entry("run", 0, 1, inputs=["guard", "stop"], fetches=[y], halt=stop)
@@ -222,7 +245,13 @@ def misfit() -> bytes:
     x = w.input("x", Spec.of(BATCH, 4))
     weight = w.input("w", Spec.of(5, 3))
     y = w.tensor("y", Spec.of(BATCH, 3), "slot", w.slot())
-    w.node(plans.kernel("fc.forward"), [x, weight, -1], [y], plans.FC, origin=plans.Recorded("net.yaml", 12, 3, "fc1"))
+    w.node(
+        plans.kernel("fc.forward"),
+        [x, weight, -1],
+        [y],
+        plans.FC,
+        origin=plans.Recorded("net.yaml", 12, 3, "fc1"),
+    )
     w.entry("run", 0, 1, inputs=["x", "w"])
     return w.finish()
 
@@ -233,7 +262,9 @@ def test_shapes_that_do_not_fit_name_the_recipes_line() -> None:
     with pytest.raises(ConfigError) as caught:
         Session(plan, None, ONE).run(Request(plan, 0, [2]).from_columns([columns]))
     assert str(caught.value).startswith("net.yaml:12:3: [fc.forward]")
-    assert "layer fc1" in str(caught.value) and "4" in str(caught.value) and "5" in str(caught.value)
+    assert (
+        "layer fc1" in str(caught.value) and "4" in str(caught.value) and "5" in str(caught.value)
+    )
 
 
 def reads_a_dead_slot(a_late_read: bool) -> bytes:
@@ -269,7 +300,17 @@ def test_poison_finds_a_read_of_a_dead_slot() -> None:
 
 def test_fetches_of_every_type() -> None:
     w = PlanWriter()
-    values = {"f32": 1.5, "f64": 2.5, "f16": 0.333251953125, "i64": -(2**40), "i32": -7, "i16": -300, "i8": -5, "u8": 200, "bool": 1}
+    values = {
+        "f32": 1.5,
+        "f64": 2.5,
+        "f16": 0.333251953125,
+        "i64": -(2**40),
+        "i32": -7,
+        "i16": -300,
+        "i8": -5,
+        "u8": 200,
+        "bool": 1,
+    }
     tensors = [w.input(d, Spec.of(1, dtype=d)) for d in values]
     bf16 = w.input("bf16", Spec.of(1, dtype="bf16"))
     w.entry("run", 0, 0, inputs=[*values, "bf16"], fetches=[*tensors, bf16])
