@@ -157,7 +157,9 @@ class ConfigError(PaddleCliError):
     def __str__(self) -> str:
         if not self.faults:
             return super().__str__()
-        lines = [*map(str, self.faults), self.message]
+        lines = [*map(str, self.faults)]
+        if self.message != self.faults[0].message:
+            lines.append(self.message)
         if self.hint:
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)

@@ -40,7 +40,9 @@ def room_of(module: str, name: str) -> str:
     return parts[1] if parts[0] == "paddlecli" and len(parts) > 1 else ""
 
 
-FILES = sorted(p for p in PACKAGE.rglob("*.py") if "_assets" not in p.parts and "_core" not in p.parts)
+FILES = sorted(
+    p for p in PACKAGE.rglob("*.py") if "_assets" not in p.parts and "_core" not in p.parts
+)
 
 
 def test_imports_run_one_way() -> None:
@@ -74,7 +76,9 @@ def test_no_other_framework_and_nothing_that_runs_code_when_it_is_read(path: Pat
     assert not [f"{line}: {m}" for line, m, _ in imports(path) if m.partition(".")[0] in FORBIDDEN]
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["recipe", "list"], ["dataset", "list"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["recipe", "list"], ["dataset", "list"]], ids=" ".join
+)
 def test_what_only_lists_loads_neither_numpy_nor_the_core(arguments: list[str]) -> None:
     watched = ("numpy", "cffi", "_cffi_backend", "paddlecli.runtime")
     code = (
@@ -88,7 +92,9 @@ def test_what_only_lists_loads_neither_numpy_nor_the_core(arguments: list[str]) 
 
 
 # -- the core ------------------------------------------------------------------------------------------------------------------------
-CORE = sorted(p for p in (TOP / "core").rglob("*") if p.suffix in (".c", ".h", ".cu", ".cuh", ".cpp"))
+CORE = sorted(
+    p for p in (TOP / "core").rglob("*") if p.suffix in (".c", ".h", ".cu", ".cuh", ".cpp")
+)
 ENDS_OR_PRINTS = re.compile(
     r"\b(abort|exit|_exit|_Exit|quick_exit|assert|printf|fprintf|vprintf|puts|putchar|perror|system|getenv)\s*\("
 )

@@ -1,4 +1,5 @@
-/* backend.cu: the CUDA backend: memory of one device from buddy pools, a queue for each session, the kernels of core/ops.
+/* backend.cu: the CUDA backend: memory of one device from buddy pools, a queue for each session,
+ * the kernels of core/ops.
  *
  * The catalogue of kernels needs no device; taking memory or opening a session does. */
 #include "runtime.cuh"
@@ -30,7 +31,7 @@ void start() {
 }
 
 const char *cuda_level() {
-    char why[8];
+    char why[64];
     if (pk_rt_devices(why, sizeof why) <= chosen) return "none";
     pk_rt_name(chosen, level_name, sizeof level_name);
     return level_name;
@@ -38,7 +39,7 @@ const char *cuda_level() {
 
 /* level: the number of the device; "" for the first one. */
 int cuda_set_level(const char *level) {
-    char why[8];
+    char why[64];
     char *end = NULL;
     const long number = level && *level ? strtol(level, &end, 10) : 0;
     if ((end && *end) || number < 0 || number >= pk_rt_devices(why, sizeof why)) return 0;
@@ -90,7 +91,8 @@ pk_status cuda_open(int32_t, int32_t, void **device, pk_call *call) {
     }
     s->fault = (pk_fault *)cuda_take(sizeof *s->fault);
     s->scratch = (char *)cuda_take(PK_SCRATCH_ROOM);
-    const int ready = s->fault && s->scratch && pk_rt_copy(s->queue, s->fault, &NO_FAULT, sizeof NO_FAULT);
+    const int ready = s->fault && s->scratch &&
+                      pk_rt_copy(s->queue, s->fault, &NO_FAULT, sizeof NO_FAULT);
     if (!ready || !pk_rt_wait(s->queue)) {
         cuda_close(s);
         return PK_NO_MEMORY;
@@ -105,7 +107,8 @@ pk_status cuda_open(int32_t, int32_t, void **device, pk_call *call) {
 pk_status cuda_copy(void *device, void *to, const void *from, int byte, uint64_t bytes) {
     const pk_queue queue = device ? ((pk_stream *)device)->queue : (pk_queue)0;
     if (bytes == 0) return PK_OK;
-    int done = pk_rt_use(chosen) && (from ? pk_rt_copy(queue, to, from, bytes) : pk_rt_fill(queue, to, byte, bytes));
+    int done = pk_rt_use(chosen) &&
+               (from ? pk_rt_copy(queue, to, from, bytes) : pk_rt_fill(queue, to, byte, bytes));
     if (done && !device) done = pk_rt_wait(queue);
     return done ? PK_OK : PK_DEVICE_ERROR;
 }
@@ -114,7 +117,8 @@ pk_status cuda_finish(void *device, const pk_call **at, pk_error *error) {
     pk_stream *s = (pk_stream *)device;
     pk_fault fault;
     *at = NULL;
-    if (!pk_rt_use(chosen) || !pk_rt_wait(s->queue) || !pk_rt_copy(s->queue, &fault, s->fault, sizeof fault)) {
+    if (!pk_rt_use(chosen) || !pk_rt_wait(s->queue) ||
+        !pk_rt_copy(s->queue, &fault, s->fault, sizeof fault)) {
         if (error) {
             snprintf(error->message, sizeof error->message, "the device failed: %s", pk_rt_error());
             error->status = PK_DEVICE_ERROR;
@@ -127,8 +131,8 @@ pk_status cuda_finish(void *device, const pk_call **at, pk_error *error) {
     if (error) {
         error->status = PK_BAD_DATA;
         error->row = (int64_t)(fault.where >> 32);
-        snprintf(error->message, sizeof error->message, fault.what, (long long)(int32_t)(uint32_t)fault.where,
-                 (long long)fault.limit);
+        snprintf(error->message, sizeof error->message, fault.what,
+                 (long long)(int32_t)(uint32_t)fault.where, (long long)fault.limit);
     }
     return PK_BAD_DATA;
 }
@@ -136,5 +140,5 @@ pk_status cuda_finish(void *device, const pk_call **at, pk_error *error) {
 } /* namespace */
 
 extern "C" const pk_backend pk_backend_table = {
-    PK_BACKEND_NAME, 0, cuda_level, cuda_kernel, cuda_set_level, cuda_take, cuda_give, cuda_counters, cuda_open, cuda_close,
-    cuda_copy, cuda_finish};
+    PK_BACKEND_NAME, 0,         cuda_level, cuda_kernel, cuda_set_level, cuda_take, cuda_give,
+    cuda_counters,   cuda_open, cuda_close, cuda_copy,   cuda_finish};

@@ -27,19 +27,20 @@ template <class T> PK_DEVICE T pk_block_sum(T value) {
 
 /* ---- one sum ---- */
 #define PK_FLAT_BLOCK 256
-#define PK_FLAT_CHUNK 2048    /* elements that are worth a block */
+#define PK_FLAT_CHUNK 2048 /* elements that are worth a block */
 #define PK_FLAT_BLOCKS 1024
 
 /* V: T at(i).  S: void put(T sum), called by one thread. */
 template <class T, class V, class S> struct pk_flat_kernel {
     V v;
     S s;
-    T *partial;   /* NULL: this block has the whole sum */
+    T *partial; /* NULL: this block has the whole sum */
     int64_t n;
     PK_DEVICE void operator()() const {
         T mine = T(0);
         const int64_t step = (int64_t)gridDim.x * PK_FLAT_BLOCK;
-        for (int64_t i = (int64_t)blockIdx.x * PK_FLAT_BLOCK + threadIdx.x; i < n; i += step) mine += v.at(i);
+        for (int64_t i = (int64_t)blockIdx.x * PK_FLAT_BLOCK + threadIdx.x; i < n; i += step)
+            mine += v.at(i);
         const T sum = pk_block_sum(mine);
         if (threadIdx.x != 0) return;
         if (partial) partial[blockIdx.x] = sum;
@@ -52,14 +53,18 @@ template <class T> struct pk_partials {
 };
 
 /* s.put(sum of v.at(i), i < n); uses the first kilobytes of the scratch. */
-template <class T, class V, class S> pk_status pk_flat_sum(const pk_call *call, int64_t n, const V &v, const S &s) {
+template <class T, class V, class S>
+pk_status pk_flat_sum(const pk_call *call, int64_t n, const V &v, const S &s) {
     const int64_t blocks = pk_min_i64(pk_max_i64(1, pk_ceil_div(n, PK_FLAT_CHUNK)), PK_FLAT_BLOCKS);
     const pk_dim block(PK_FLAT_BLOCK);
     T *partial = pk_device_scratch<T>(call);
-    if (blocks == 1) return PK_LAUNCH(call, pk_dim(1), block, pk_flat_kernel<T, V, S>{v, s, NULL, n});
-    PK_TRY(PK_LAUNCH(call, pk_dim((unsigned)blocks), block, pk_flat_kernel<T, V, S>{v, s, partial, n}));
-    return PK_LAUNCH(call, pk_dim(1), block,
-                     pk_flat_kernel<T, pk_partials<T>, S>{pk_partials<T>{partial}, s, NULL, blocks});
+    if (blocks == 1)
+        return PK_LAUNCH(call, pk_dim(1), block, pk_flat_kernel<T, V, S>{v, s, NULL, n});
+    PK_TRY(PK_LAUNCH(call, pk_dim((unsigned)blocks), block,
+                     pk_flat_kernel<T, V, S>{v, s, partial, n}));
+    return PK_LAUNCH(
+        call, pk_dim(1), block,
+        pk_flat_kernel<T, pk_partials<T>, S>{pk_partials<T>{partial}, s, NULL, blocks});
 }
 
 struct pk_floats {
@@ -74,18 +79,20 @@ struct pk_scaled_result {
     float *out;
     float scale;
     int add;
-    PK_DEVICE void put(double sum) const { *out = (float)((add ? (double)*out : 0.0) + (double)scale * sum); }
+    PK_DEVICE void put(double sum) const {
+        *out = (float)((add ? (double)*out : 0.0) + (double)scale * sum);
+    }
 };
 
 /* ---- sums over dimensions ---- */
-/* Neighbouring dimensions that are both summed or both kept become one; then there is the last one, a row that is summed or
- * kept, and the others. */
+/* Neighbouring dimensions that are both summed or both kept become one; then there is the last one,
+ * a row that is summed or kept, and the others. */
 typedef struct pk_walk {
-    int32_t n;   /* without the last one */
+    int32_t n; /* without the last one */
     int32_t row_summed;
     int64_t dim[PK_MAX_DIM], step[PK_MAX_DIM];
     int32_t is_summed[PK_MAX_DIM];
-    int64_t row, kept, summed;   /* size of the last one; products of the others */
+    int64_t row, kept, summed; /* size of the last one; products of the others */
 } pk_walk;
 
 static inline pk_walk pk_walk_of(int32_t ndim, const int64_t *dim, uint32_t bits) {
@@ -126,8 +133,8 @@ PK_DEVICE int64_t pk_walk_offset(const pk_walk &w, int summed, int64_t index) {
     return at;
 }
 
-#define PK_ROW_WARPS 4      /* outputs of a block where each has a warp */
-#define PK_ROW_LONG 4096    /* elements from which on each has a block */
+#define PK_ROW_WARPS 4 /* outputs of a block where each has a warp */
+#define PK_ROW_LONG 4096 /* elements from which on each has a block */
 
 /* Rows are summed: an output has a warp, or a block where `whole`. */
 template <int whole> struct pk_sum_rows_kernel {
@@ -138,7 +145,8 @@ template <int whole> struct pk_sum_rows_kernel {
     int add;
     PK_DEVICE void operator()() const {
         const int lanes = whole ? PK_FLAT_BLOCK : PK_WARP;
-        const int64_t k = whole ? blockIdx.x : (int64_t)blockIdx.x * PK_ROW_WARPS + threadIdx.x / PK_WARP;
+        const int64_t k = whole ? blockIdx.x
+                                : (int64_t)blockIdx.x * PK_ROW_WARPS + threadIdx.x / PK_WARP;
         float mine = 0.0f;
         if (k < w.kept) {
             const float *from = x + pk_walk_offset(w, 0, k);
@@ -150,9 +158,10 @@ template <int whole> struct pk_sum_rows_kernel {
     }
 };
 
-#define PK_COLUMN_ROWS 64   /* rows of a chunk */
+#define PK_COLUMN_ROWS 64 /* rows of a chunk */
 
-/* Rows are kept: partial sums over chunks of rows, [chunks, kept, row]; then the chunks in order. */
+/* Rows are kept: partial sums over chunks of rows, [chunks, kept, row]; then the chunks in order.
+ */
 struct pk_sum_columns_kernel {
     pk_walk w;
     const float *x;
@@ -180,9 +189,10 @@ struct pk_join_columns_kernel {
     }
 };
 
-/* Bit d of `summed`: dimension d of x [dim] is summed.  out (kept dimensions only) (=|+=) scale * sum. */
-static inline pk_status pk_sum_dims(const pk_call *call, float *out, const float *x, int32_t ndim, const int64_t *dim,
-                                    uint32_t summed, float scale, int add) {
+/* Bit d of `summed`: dimension d of x [dim] is summed.  out (kept dimensions only) (=|+=) scale *
+ * sum. */
+static inline pk_status pk_sum_dims(const pk_call *call, float *out, const float *x, int32_t ndim,
+                                    const int64_t *dim, uint32_t summed, float scale, int add) {
     const pk_walk w = pk_walk_of(ndim, dim, summed);
     if (w.row_summed && w.n == 0)
         return pk_flat_sum<double>(call, w.row, pk_floats{x}, pk_scaled_result{out, scale, add});
@@ -190,7 +200,8 @@ static inline pk_status pk_sum_dims(const pk_call *call, float *out, const float
         return PK_LAUNCH(call, pk_dim((unsigned)w.kept), pk_dim(PK_FLAT_BLOCK),
                          pk_sum_rows_kernel<1>{w, x, out, scale, add});
     if (w.row_summed)
-        return PK_LAUNCH(call, pk_dim((unsigned)pk_ceil_div(w.kept, PK_ROW_WARPS)), pk_dim(PK_ROW_WARPS * PK_WARP),
+        return PK_LAUNCH(call, pk_dim((unsigned)pk_ceil_div(w.kept, PK_ROW_WARPS)),
+                         pk_dim(PK_ROW_WARPS * PK_WARP),
                          pk_sum_rows_kernel<0>{w, x, out, scale, add});
     const int64_t width = w.kept * w.row;
     if (width == 0) return PK_OK;
@@ -198,7 +209,8 @@ static inline pk_status pk_sum_dims(const pk_call *call, float *out, const float
     const int64_t rows = pk_max_i64(PK_COLUMN_ROWS, pk_ceil_div(w.summed, most));
     const int64_t chunks = pk_ceil_div(w.summed, rows);
     if (width > PK_SCRATCH_ROOM / 4)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "a sum into %lld elements over leading dimensions is too wide",
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "a sum into %lld elements over leading dimensions is too wide",
                        (long long)width);
     float *partial = pk_device_scratch<float>(call);
     PK_TRY(pk_each(call, chunks * width, pk_sum_columns_kernel{w, x, partial, rows}));
@@ -225,20 +237,23 @@ struct pk_repeat_kernel {
 };
 
 /* out [dim] (=|+=) scale * x, x [kept dimensions only] repeated along those in `summed`. */
-static inline pk_status pk_repeat_dims(const pk_call *call, float *out, const float *x, int32_t ndim, const int64_t *dim,
-                                       uint32_t summed, float scale, int add) {
+static inline pk_status pk_repeat_dims(const pk_call *call, float *out, const float *x,
+                                       int32_t ndim, const int64_t *dim, uint32_t summed,
+                                       float scale, int add) {
     const pk_walk w = pk_walk_of(ndim, dim, summed);
     return pk_each(call, w.kept * w.summed * w.row, pk_repeat_kernel{w, x, out, scale, add});
 }
 
-/* The bits of a list of dimensions (negative ones count from the end; none: all), for a tensor of ndim. */
-static inline pk_status pk_dims_bits(const pk_call *call, const int64_t *list, int32_t ndim, uint32_t *bits) {
+/* The bits of a list of dimensions (negative ones count from the end; none: all), for a tensor of
+ * ndim. */
+static inline pk_status pk_dims_bits(const pk_call *call, const int64_t *list, int32_t ndim,
+                                     uint32_t *bits) {
     *bits = list[0] == 0 ? (1u << ndim) - 1u : 0;
     for (int64_t i = 0; i < list[0]; i++) {
         const int64_t d = list[1 + i] < 0 ? list[1 + i] + ndim : list[1 + i];
         if (d < 0 || d >= ndim)
-            return pk_fail(call, PK_BAD_SHAPE, -1, "dimension %lld of a tensor of %d dimensions", (long long)list[1 + i],
-                           (int)ndim);
+            return pk_fail(call, PK_BAD_SHAPE, -1, "dimension %lld of a tensor of %d dimensions",
+                           (long long)list[1 + i], (int)ndim);
         *bits |= 1u << d;
     }
     return PK_OK;

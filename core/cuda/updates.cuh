@@ -1,12 +1,13 @@
-/* updates.cuh: the walks of the optimizers over flat ranges and over tables whose gradient is row-sparse.
+/* updates.cuh: the walks of the optimizers over flat ranges and over tables whose gradient is
+ * row-sparse.
  *
  * A rule is a struct of its attributes:
- *     static const int slots, counted;                    counted: the signature has the input `count`
- *     typedef ... settings;
- *     settings prepare(double t) const;                   t: number of this update, 1 without a count; run once
- *     void step(const settings &, const pk_update &, float d, float *p, float *const *slots) const;
- * where d is the clipped and regularised gradient of the element that p and slots point at.  The arithmetic of an element is
- * that of core/ops/<rule>.c.  Offsets of segments come from the plan: a wrong one leaves elements alone. */
+ *     static const int slots, counted;                    counted: the signature has the input
+ * `count` typedef ... settings; settings prepare(double t) const;                   t: number of
+ * this update, 1 without a count; run once void step(const settings &, const pk_update &, float d,
+ * float *p, float *const *slots) const; where d is the clipped and regularised gradient of the
+ * element that p and slots point at.  The arithmetic of an element is that of core/ops/<rule>.c.
+ * Offsets of segments come from the plan: a wrong one leaves elements alone. */
 #ifndef PK_UPDATES_CUH
 #define PK_UPDATES_CUH
 #include "reductions.cuh"
@@ -20,7 +21,9 @@ template <class R> struct pk_prepare_kernel {
     R rule;
     typename R::settings *out;
     const int64_t *count;
-    PK_DEVICE void operator()(int64_t) const { *out = rule.prepare(count ? (double)*count + 1.0 : 1.0); }
+    PK_DEVICE void operator()(int64_t) const {
+        *out = rule.prepare(count ? (double)*count + 1.0 : 1.0);
+    }
 };
 
 /* Segments that element i may lie in: the first one that ends behind it. */
@@ -43,7 +46,7 @@ template <class R> struct pk_update_walk {
     const float *g, *lr, *scale;
     int64_t scales;
     float limit;
-    const double *trust;   /* by segment; NULL: none */
+    const double *trust; /* by segment; NULL: none */
     PK_DEVICE void move(const pk_update &u, int64_t i, float g_i) const {
         float *at[PK_UPDATE_MAX_SLOTS];
         for (int k = 0; k < R::slots; k++) at[k] = slots[k] + i;
@@ -54,7 +57,7 @@ template <class R> struct pk_update_walk {
 /* ---- flat ranges ---- */
 template <class R> struct pk_flat_update {
     pk_update_walk<R> w;
-    const int64_t *bounds;   /* [segments, 2] */
+    const int64_t *bounds; /* [segments, 2] */
     int64_t segments;
     const float *rates, *l2, *l1;
     const int32_t *clips;
@@ -75,17 +78,19 @@ template <class R> struct pk_flat_update {
     }
 };
 
-static inline pk_status pk_update_size(const pk_call *call, const char *what, const pk_view *view, int64_t n) {
+static inline pk_status pk_update_size(const pk_call *call, const char *what, const pk_view *view,
+                                       int64_t n) {
     if (pk_count(view) == n) return PK_OK;
-    return pk_fail(call, PK_BAD_SHAPE, -1, "%s has %lld elements, expected %lld", what, (long long)pk_count(view),
-                   (long long)n);
+    return pk_fail(call, PK_BAD_SHAPE, -1, "%s has %lld elements, expected %lld", what,
+                   (long long)pk_count(view), (long long)n);
 }
 
 /* States, rate and settings; `lr`: the input's number, `first`: that of the first slot. */
-template <class R>
-pk_status pk_update_take(const pk_call *call, const R &rule, int32_t first, int32_t lr, double clip, pk_update_walk<R> *w) {
+template <class R> pk_status pk_update_take(const pk_call *call, const R &rule, int32_t first,
+                                            int32_t lr, double clip, pk_update_walk<R> *w) {
     const pk_view *in = call->in;
-    if (call->accumulate) return pk_fail(call, PK_BAD_CALL, -1, "an update cannot be added to its outputs");
+    if (call->accumulate)
+        return pk_fail(call, PK_BAD_CALL, -1, "an update cannot be added to its outputs");
     PK_TRY(pk_update_size(call, "lr", &in[lr], 1));
     if (R::counted) PK_TRY(pk_update_size(call, "count", &in[lr - 1], 1));
     PK_TRY(pk_take_state(call, 0, 0));
@@ -100,13 +105,16 @@ pk_status pk_update_take(const pk_call *call, const R &rule, int32_t first, int3
     w->scale = pk_f32(&in[lr + 1]);
     w->scales = in[lr + 1].data ? pk_count(&in[lr + 1]) : 0;
     /* Behind the partial sums of pk_flat_sum. */
-    typename R::settings *settings = (typename R::settings *)(pk_device_scratch<char>(call) + (1 << 20));
+    typename R::settings *settings = (typename R::settings *)(pk_device_scratch<char>(call) +
+                                                              (1 << 20));
     w->settings = settings;
     w->trust = NULL;
-    return pk_each(call, 1, pk_prepare_kernel<R>{rule, settings, R::counted ? pk_i64(&in[lr - 1]) : NULL});
+    return pk_each(call, 1,
+                   pk_prepare_kernel<R>{rule, settings, R::counted ? pk_i64(&in[lr - 1]) : NULL});
 }
 
-template <class R> pk_status pk_read_flat(const pk_call *call, const R &rule, pk_flat_update<R> *k) {
+template <class R>
+pk_status pk_read_flat(const pk_call *call, const R &rule, pk_flat_update<R> *k) {
     const int32_t lr = 2 + R::slots + R::counted;
     const pk_view *in = call->in, *bounds = &in[lr + 2];
     const int64_t segments = bounds->dim[0];
@@ -114,7 +122,8 @@ template <class R> pk_status pk_read_flat(const pk_call *call, const R &rule, pk
         return pk_fail(call, PK_BAD_SHAPE, -1, "bounds must have the shape [segments, 2]");
     PK_TRY(pk_update_size(call, "g", &in[1], pk_count(&in[0])));
     const char *const names[4] = {"rates", "l2", "l1", "clips"};
-    for (int32_t i = 0; i < 4; i++) PK_TRY(pk_update_size(call, names[i], &in[lr + 3 + i], segments));
+    for (int32_t i = 0; i < 4; i++)
+        PK_TRY(pk_update_size(call, names[i], &in[lr + 3 + i], segments));
     k->w.rule = rule;
     k->w.g = pk_f32(&in[1]);
     PK_TRY(pk_update_take(call, rule, 2, lr, call->attr[0].f, &k->w));
@@ -142,13 +151,14 @@ struct pk_check_ids_kernel {
         if (k == 0 && (*rows < 0 || *rows > room))
             pk_fault_at(gate, "rows says %lld, there is room for %lld", 0, *rows, room);
         else if (k < *rows && (ids[k] < 0 || ids[k] >= height || (k > 0 && ids[k] <= ids[k - 1])))
-            pk_fault_at(gate, "row id %lld: ids must ascend without repeats below %lld", k, ids[k], height);
+            pk_fault_at(gate, "row id %lld: ids must ascend without repeats below %lld", k, ids[k],
+                        height);
     }
 };
 
 template <class R> struct pk_rows_update {
     pk_update_walk<R> w;
-    const int64_t *ids, *rows;   /* rows [1]: how many ids there are */
+    const int64_t *ids, *rows; /* rows [1]: how many ids there are */
     int64_t columns;
     float rate, l2, l1;
     PK_DEVICE pk_update of() const {
@@ -188,27 +198,32 @@ template <class R> struct pk_all_rows {
     PK_DEVICE void operator()(int64_t i) const { k.w.move(k.of(), i, k.gradient(i)); }
 };
 
-template <class R> pk_status pk_read_rows(const pk_call *call, const R &rule, pk_rows_update<R> *k) {
+template <class R>
+pk_status pk_read_rows(const pk_call *call, const R &rule, pk_rows_update<R> *k) {
     const pk_view *in = call->in;
     const int32_t lr = 4 + R::slots + R::counted;
-    if (in[0].ndim < 1) return pk_fail(call, PK_BAD_SHAPE, -1, "p is a single number, expected a table");
+    if (in[0].ndim < 1)
+        return pk_fail(call, PK_BAD_SHAPE, -1, "p is a single number, expected a table");
     const int64_t room = pk_count(&in[1]);
     k->columns = pk_inner(&in[0], 1);
     PK_TRY(pk_update_size(call, "values", &in[2], room * k->columns));
     PK_TRY(pk_update_size(call, "rows", &in[3], 1));
     const pk_gate gate = pk_gate_of(call);
-    PK_TRY(pk_each_behind(call, gate, pk_max_i64(1, room),
-                          pk_check_ids_kernel{gate, pk_i64(&in[1]), pk_i64(&in[3]), room, in[0].dim[0]}));
+    PK_TRY(pk_each_behind(
+        call, gate, pk_max_i64(1, room),
+        pk_check_ids_kernel{gate, pk_i64(&in[1]), pk_i64(&in[3]), room, in[0].dim[0]}));
     k->w.rule = rule;
     k->w.g = pk_f32(&in[2]);
     PK_TRY(pk_update_take(call, rule, 4, lr, call->attr[3].f, &k->w));
     if (k->w.scales > 1) PK_TRY(pk_update_size(call, "scale", &in[lr + 1], 1));
     k->ids = pk_i64(&in[1]), k->rows = pk_i64(&in[3]);
-    k->rate = (float)call->attr[0].f, k->l2 = (float)call->attr[1].f, k->l1 = (float)call->attr[2].f;
+    k->rate = (float)call->attr[0].f, k->l2 = (float)call->attr[1].f,
+    k->l1 = (float)call->attr[2].f;
     return PK_OK;
 }
 
-/* p, ids, values, rows, slots, count if counted, then PK_ROWS_PORTS -> p, slots.  moves: rows without a gradient move too. */
+/* p, ids, values, rows, slots, count if counted, then PK_ROWS_PORTS -> p, slots.  moves: rows
+ * without a gradient move too. */
 template <class R> pk_status pk_update_rows(const pk_call *call, const R &rule, int moves) {
     pk_rows_update<R> k;
     PK_TRY(pk_read_rows(call, rule, &k));
@@ -247,8 +262,8 @@ template <class R> struct pk_segment_trust {
             float *at[PK_UPDATE_MAX_SLOTS];
             for (int j = 0; j < R::slots; j++) at[j] = k.w.slots[j] + i;
             const double p = k.w.p[i];
-            const double size =
-                k.w.rule.size(*k.w.settings, u, pk_update_gradient(u, k.w.g[i], k.w.p[i]), k.w.p + i, at);
+            const double size = k.w.rule.size(
+                *k.w.settings, u, pk_update_gradient(u, k.w.g[i], k.w.p[i]), k.w.p + i, at);
             p2 += p * p, size2 += size * size;
         }
         p2 = pk_block_sum(p2), size2 = pk_block_sum(size2);
@@ -275,7 +290,8 @@ template <class R> struct pk_first_rows {
         float *at[PK_UPDATE_MAX_SLOTS];
         for (int j = 0; j < R::slots; j++) at[j] = k.w.slots[j] + i;
         const pk_update u = k.of();
-        k.w.rule.first(*k.w.settings, u, pk_update_gradient(u, k.gradient(i), k.w.p[i]), k.w.p + i, at);
+        k.w.rule.first(*k.w.settings, u, pk_update_gradient(u, k.gradient(i), k.w.p[i]), k.w.p + i,
+                       at);
     }
 };
 template <class R> struct pk_row_sizes {
@@ -284,8 +300,8 @@ template <class R> struct pk_row_sizes {
         float *at[PK_UPDATE_MAX_SLOTS];
         for (int j = 0; j < R::slots; j++) at[j] = k.w.slots[j] + i;
         const pk_update u = k.of();
-        const double size =
-            k.w.rule.size(*k.w.settings, u, pk_update_gradient(u, k.gradient(i), k.w.p[i]), k.w.p + i, at);
+        const double size = k.w.rule.size(
+            *k.w.settings, u, pk_update_gradient(u, k.gradient(i), k.w.p[i]), k.w.p + i, at);
         return size * size;
     }
 };
@@ -295,7 +311,7 @@ struct pk_keep_sum {
 };
 template <class R> struct pk_table_trust {
     pk_rows_update<R> k;
-    double *work;   /* p2, size2; then the trust */
+    double *work; /* p2, size2; then the trust */
     PK_DEVICE void operator()(int64_t) const { work[0] = k.w.rule.trust(k.of(), work[0], work[1]); }
 };
 

@@ -6,7 +6,9 @@ struct abs_of {
     PK_DEVICE float operator()(float x) const { return fabsf(x); }
 };
 struct dabs_of {
-    PK_DEVICE float operator()(float x, float dy) const { return x > 0.0f ? dy : x < 0.0f ? -dy : 0.0f; }
+    PK_DEVICE float operator()(float x, float dy) const {
+        return x > 0.0f ? dy : x < 0.0f ? -dy : 0.0f;
+    }
 };
 pk_status abs_forward(const pk_call *call) { return pk_map<1>(call, abs_of{}); }
 pk_status abs_backward(const pk_call *call) { return pk_map<2>(call, dabs_of{}); }

@@ -8,20 +8,19 @@ struct adagrad {
     struct settings {
         int unused;
     };
-    PK_DEVICE settings prepare(double t) const {
-        return settings{};
-    }
-    PK_DEVICE void step(const settings &k, const pk_update &u, float d, float *p, float *const *s) const {
+    PK_DEVICE settings prepare(double t) const { return settings{}; }
+    PK_DEVICE void step(const settings &k, const pk_update &u, float d, float *p,
+                        float *const *s) const {
         float *m = s[0];
         *m += d * d;
         *p -= u.rate * d / (sqrtf(*m) + epsilon);
     }
 };
 
-adagrad read_settings(const pk_attr *attr) {
-    return adagrad{(float)attr[0].f};
+adagrad read_settings(const pk_attr *attr) { return adagrad{(float)attr[0].f}; }
+pk_status adagrad_update(const pk_call *call) {
+    return pk_update_flat(call, read_settings(call->attr + PK_FLAT_ATTRS));
 }
-pk_status adagrad_update(const pk_call *call) { return pk_update_flat(call, read_settings(call->attr + PK_FLAT_ATTRS)); }
 /* A row without a gradient stays as it is: its sum grows by 0 and it moves by 0. */
 pk_status adagrad_update_rows(const pk_call *call) {
     const pk_attr *attr = call->attr + PK_ROWS_ATTRS;
@@ -31,6 +30,8 @@ pk_status adagrad_update_rows(const pk_call *call) {
 
 PK_OP(adagrad,
       {"adagrad.update(p: f32, g: f32, moment: f32, " PK_FLAT_PORTS ", epsilon: float)"
-       " -> (p_out: f32, moment_out: f32)", adagrad_update},
+       " -> (p_out: f32, moment_out: f32)",
+       adagrad_update},
       {"adagrad.update_rows(p: f32, ids: i64, values: f32, rows: i64, moment: f32, " PK_ROWS_PORTS
-       ", epsilon: float) -> (p_out: f32, moment_out: f32)", adagrad_update_rows});
+       ", epsilon: float) -> (p_out: f32, moment_out: f32)",
+       adagrad_update_rows});

@@ -8,7 +8,8 @@ struct adamw {
     int scale_epsilon;
     float decay;
     struct settings {
-        float beta1, rest1, beta2, rest2, epsilon, correction; /* of both biases, put into the rate */
+        float beta1, rest1, beta2, rest2, epsilon,
+            correction; /* of both biases, put into the rate */
     };
     PK_DEVICE settings prepare(double t) const {
         const double root = sqrt(1.0 - pow(beta2, t));
@@ -21,7 +22,8 @@ struct adamw {
         k.correction = (float)(root / (1.0 - pow(beta1, t)));
         return k;
     }
-    PK_DEVICE void step(const settings &k, const pk_update &u, float d, float *p, float *const *s) const {
+    PK_DEVICE void step(const settings &k, const pk_update &u, float d, float *p,
+                        float *const *s) const {
         float *m = s[0], *v = s[1];
         *m = k.beta1 * *m + k.rest1 * d;
         *v = k.beta2 * *v + k.rest2 * d * d;
@@ -32,7 +34,9 @@ struct adamw {
 adamw read_settings(const pk_attr *attr) {
     return adamw{attr[0].f, attr[1].f, attr[2].f, attr[3].i != 0, (float)attr[4].f};
 }
-pk_status adamw_update(const pk_call *call) { return pk_update_flat(call, read_settings(call->attr + PK_FLAT_ATTRS)); }
+pk_status adamw_update(const pk_call *call) {
+    return pk_update_flat(call, read_settings(call->attr + PK_FLAT_ATTRS));
+}
 /* Rows without a gradient move with their decaying moments, unless the rule is lazy. */
 pk_status adamw_update_rows(const pk_call *call) {
     const pk_attr *attr = call->attr + PK_ROWS_ATTRS;
@@ -41,8 +45,11 @@ pk_status adamw_update_rows(const pk_call *call) {
 } /* namespace */
 
 #define OWN ", beta1: float, beta2: float, epsilon: float, scale_epsilon: bool, weight_decay: float"
-PK_OP(adamw,
-      {"adamw.update(p: f32, g: f32, moment1: f32, moment2: f32, count: i64, " PK_FLAT_PORTS OWN ")"
-       " -> (p_out: f32, moment1_out: f32, moment2_out: f32)", adamw_update},
-      {"adamw.update_rows(p: f32, ids: i64, values: f32, rows: i64, moment1: f32, moment2: f32, count: i64, "
-       PK_ROWS_PORTS OWN ", lazy: bool) -> (p_out: f32, moment1_out: f32, moment2_out: f32)", adamw_update_rows});
+PK_OP(
+    adamw,
+    {"adamw.update(p: f32, g: f32, moment1: f32, moment2: f32, count: i64, " PK_FLAT_PORTS OWN ")"
+     " -> (p_out: f32, moment1_out: f32, moment2_out: f32)",
+     adamw_update},
+    {"adamw.update_rows(p: f32, ids: i64, values: f32, rows: i64, moment1: f32, moment2: f32, count: i64, " PK_ROWS_PORTS OWN
+     ", lazy: bool) -> (p_out: f32, moment1_out: f32, moment2_out: f32)",
+     adamw_update_rows});

@@ -13,18 +13,21 @@ pk_status add_reduce(const pk_call *call) {
     const pk_view *dz = &call->in[0], *d = &call->out[0];
     const int32_t first = pk_spread_first(d, dz, call->attr[0].i);
     if (first < 0 || first + d->ndim > dz->ndim)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%d dimensions cannot be summed to %d from axis %lld on",
-                       (int)dz->ndim, (int)d->ndim, (long long)call->attr[0].i);
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "%d dimensions cannot be summed to %d from axis %lld on", (int)dz->ndim,
+                       (int)d->ndim, (long long)call->attr[0].i);
     uint32_t summed = 0;
     for (int32_t i = 0; i < dz->ndim; i++) {
         const int64_t n = pk_spread_dim(d, first, i);
         if (n == dz->dim[i]) continue;
         if (n != 1)
-            return pk_fail(call, PK_BAD_SHAPE, -1, "size %lld cannot be summed to %lld in dimension %d",
+            return pk_fail(call, PK_BAD_SHAPE, -1,
+                           "size %lld cannot be summed to %lld in dimension %d",
                            (long long)dz->dim[i], (long long)n, (int)i);
         summed |= 1u << i;
     }
-    return pk_sum_dims(call, pk_f32(d), pk_f32(dz), dz->ndim, dz->dim, summed, (float)call->attr[1].f, pk_adds(call, 0));
+    return pk_sum_dims(call, pk_f32(d), pk_f32(dz), dz->ndim, dz->dim, summed,
+                       (float)call->attr[1].f, pk_adds(call, 0));
 }
 } /* namespace */
 

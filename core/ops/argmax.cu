@@ -21,11 +21,15 @@ struct search {
 pk_status argmax_forward(const pk_call *call) {
     const pk_view *x = &call->in[0], *y = &call->out[0];
     const int64_t axis = call->attr[0].i < 0 ? call->attr[0].i + x->ndim : call->attr[0].i;
-    if (axis < 1 || axis >= x->ndim || x->dim[axis] < 1 || pk_count(y) * x->dim[axis] != pk_count(x))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "axis %lld of %d dimensions with %lld elements gives %lld",
-                       (long long)call->attr[0].i, (int)x->ndim, (long long)pk_count(x), (long long)pk_count(y));
+    if (axis < 1 || axis >= x->ndim || x->dim[axis] < 1 ||
+        pk_count(y) * x->dim[axis] != pk_count(x))
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "axis %lld of %d dimensions with %lld elements gives %lld",
+                       (long long)call->attr[0].i, (int)x->ndim, (long long)pk_count(x),
+                       (long long)pk_count(y));
     if (pk_adds(call, 0)) return pk_fail(call, PK_BAD_CALL, -1, "an index cannot be added to");
-    return pk_each(call, pk_count(y), search{pk_i64(y), pk_f32(x), x->dim[axis], pk_inner(x, (int32_t)axis + 1)});
+    return pk_each(call, pk_count(y),
+                   search{pk_i64(y), pk_f32(x), x->dim[axis], pk_inner(x, (int32_t)axis + 1)});
 }
 } /* namespace */
 

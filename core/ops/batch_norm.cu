@@ -1,8 +1,10 @@
-/* batch_norm: y = (x - mean)/sqrt(variance + epsilon)*w + b per channel, of x [rows, channels, inner].
+/* batch_norm: y = (x - mean)/sqrt(variance + epsilon)*w + b per channel, of x [rows, channels,
+ * inner].
  *
- * In training mean and (biased) variance are those of the batch, elsewhere given.  A channel is one piece of work.  With
- * inner > 1 each plane gives its own mean and squared distance, which are merged in the order of the rows in double; with
- * inner = 1 sixteen channels go together, one a lane, over chunks of CHUNK rows. */
+ * In training mean and (biased) variance are those of the batch, elsewhere given.  A channel is one
+ * piece of work.  With inner > 1 each plane gives its own mean and squared distance, which are
+ * merged in the order of the rows in double; with inner = 1 sixteen channels go together, one a
+ * lane, over chunks of CHUNK rows. */
 #include "elementwise.cuh"
 #include "reductions.cuh"
 
@@ -11,17 +13,19 @@ const int THREADS = 256;
 
 /* x, dy, dx, y [rows, channels, inner]; the rest [channels].  A block has a channel. */
 struct norm {
-    float *out;                     /* y or dx; NULL when dx is not wanted */
-    float *first, *second;          /* mean, rstd; or dw, db; NULL when not wanted */
-    const float *x, *dy, *y;        /* y: only where a relu was fused, NULL otherwise */
-    const float *w, *b, *mean;      /* mean NULL when the batch's statistics are taken */
-    const float *rstd, *variance;   /* one of them goes with mean */
+    float *out; /* y or dx; NULL when dx is not wanted */
+    float *first, *second; /* mean, rstd; or dw, db; NULL when not wanted */
+    const float *x, *dy, *y; /* y: only where a relu was fused, NULL otherwise */
+    const float *w, *b, *mean; /* mean NULL when the batch's statistics are taken */
+    const float *rstd, *variance; /* one of them goes with mean */
     int64_t rows, channels, inner;
     float epsilon;
     int relu, global, add, add_first, add_second;
 
     /* Element e of the channel's rows * inner. */
-    PK_DEVICE int64_t place(int64_t e) const { return (e / inner * channels + blockIdx.x) * inner + e % inner; }
+    PK_DEVICE int64_t place(int64_t e) const {
+        return (e / inner * channels + blockIdx.x) * inner + e % inner;
+    }
     PK_DEVICE int64_t size() const { return rows * inner; }
     PK_DEVICE float inverse(float v) const { return 1.0f / sqrtf(v + epsilon); }
     PK_DEVICE float rstd_of(int64_t c) const { return rstd ? rstd[c] : inverse(variance[c]); }
@@ -61,7 +65,8 @@ struct normalise {
 };
 
 /* db = sum(dy), dw = rstd*sum(dy*(x - mean)); with the batch's statistics
- * dx = w*rstd*(dy - sum(dy)/count - (x - mean)*rstd^2*sum(dy*(x - mean))/count), with given ones w*rstd*dy */
+ * dx = w*rstd*(dy - sum(dy)/count - (x - mean)*rstd^2*sum(dy*(x - mean))/count), with given ones
+ * w*rstd*dy */
 struct back {
     norm k;
     PK_DEVICE void operator()() const {
@@ -101,7 +106,8 @@ pk_status shape_of(const pk_call *call, norm *k) {
 pk_status per_channel(const pk_call *call, const norm *k, int32_t first, int32_t last) {
     for (int32_t i = first; i < last; i++)
         if (pk_count(&call->in[i]) != k->channels)
-            return pk_fail(call, PK_BAD_SHAPE, -1, "input %d has %lld elements, x has %lld channels", (int)i,
+            return pk_fail(call, PK_BAD_SHAPE, -1,
+                           "input %d has %lld elements, x has %lld channels", (int)i,
                            (long long)pk_count(&call->in[i]), (long long)k->channels);
     return PK_OK;
 }
@@ -138,11 +144,12 @@ pk_status backward_with(const pk_call *call, norm *k) {
     const pk_view *dy = &call->in[4], *y = &call->in[5];
     PK_TRY(per_channel(call, k, 1, 4));
     if (pk_count(dy) != pk_count(&call->in[0]) || (y->data != NULL && pk_count(y) != pk_count(dy)))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "dy has %lld elements, x has %lld", (long long)pk_count(dy),
-                       (long long)pk_count(&call->in[0]));
+        return pk_fail(call, PK_BAD_SHAPE, -1, "dy has %lld elements, x has %lld",
+                       (long long)pk_count(dy), (long long)pk_count(&call->in[0]));
     k->w = pk_f32(&call->in[1]), k->mean = pk_f32(&call->in[2]);
     k->dy = pk_f32(dy), k->y = pk_f32(y);
-    k->out = pk_f32(&call->out[0]), k->first = pk_f32(&call->out[1]), k->second = pk_f32(&call->out[2]);
+    k->out = pk_f32(&call->out[0]), k->first = pk_f32(&call->out[1]),
+    k->second = pk_f32(&call->out[2]);
     k->add = pk_adds(call, 0), k->add_first = pk_adds(call, 1), k->add_second = pk_adds(call, 2);
     return PK_LAUNCH(call, pk_dim((unsigned)k->channels), pk_dim(THREADS), back{*k});
 }
@@ -166,31 +173,40 @@ struct follow {
     PK_DEVICE void operator()(int64_t c) const {
         const double rstd = batch_rstd[c], batch = 1.0 / (rstd * rstd) - epsilon;
         mean_out[c] = (float)(momentum * mean[c] + (1.0 - momentum) * batch_mean[c]);
-        variance_out[c] = (float)(momentum * variance[c] + (1.0 - momentum) * (batch > 0 ? batch : 0));
+        variance_out[c] = (float)(momentum * variance[c] +
+                                  (1.0 - momentum) * (batch > 0 ? batch : 0));
     }
 };
 
-/* running = momentum*running + (1 - momentum)*batch for mean and variance [channels], in place; the batch's variance
- * comes out of its rstd.  Attributes momentum, epsilon. */
+/* running = momentum*running + (1 - momentum)*batch for mean and variance [channels], in place; the
+ * batch's variance comes out of its rstd.  Attributes momentum, epsilon. */
 pk_status update_running(const pk_call *call) {
     const int64_t n = pk_count(&call->out[0]);
     for (int i = 0; i < 4; i++)
         if (pk_count(&call->in[i]) != n)
-            return pk_fail(call, PK_BAD_SHAPE, -1, "input %d has %lld elements, there are %lld channels", i,
+            return pk_fail(call, PK_BAD_SHAPE, -1,
+                           "input %d has %lld elements, there are %lld channels", i,
                            (long long)pk_count(&call->in[i]), (long long)n);
-    return pk_each(call, n, follow{pk_f32(&call->out[0]), pk_f32(&call->out[1]), pk_f32(&call->in[0]), pk_f32(&call->in[1]),
-                                   pk_f32(&call->in[2]), pk_f32(&call->in[3]), call->attr[0].f, call->attr[1].f});
+    return pk_each(call, n,
+                   follow{pk_f32(&call->out[0]), pk_f32(&call->out[1]), pk_f32(&call->in[0]),
+                          pk_f32(&call->in[1]), pk_f32(&call->in[2]), pk_f32(&call->in[3]),
+                          call->attr[0].f, call->attr[1].f});
 }
 } /* namespace */
 
-PK_OP(batch_norm,
-      {"batch_norm.forward(x: f32, w: f32, b: f32; epsilon: float, activation: int) -> (y: f32, mean: f32, rstd: f32)",
-       forward},
-      {"batch_norm.inference(x: f32, w: f32, b: f32, mean: f32, variance: f32; epsilon: float, activation: int) -> "
-       "(y: f32)", inference},
-      {"batch_norm.backward(x: f32, w: f32, mean: f32, rstd: f32, dy: f32, y?: f32; epsilon: float) -> "
-       "(dx?: f32, dw?: f32, db?: f32)", backward},
-      {"batch_norm.backward_inference(x: f32, w: f32, mean: f32, variance: f32, dy: f32, y?: f32; epsilon: float) -> "
-       "(dx?: f32, dw?: f32, db?: f32)", backward_inference},
-      {"batch_norm.update_running(mean: f32, variance: f32, batch_mean: f32, batch_rstd: f32; momentum: float, "
-       "epsilon: float) -> (mean_out: f32, variance_out: f32)", update_running});
+PK_OP(
+    batch_norm,
+    {"batch_norm.forward(x: f32, w: f32, b: f32; epsilon: float, activation: int) -> (y: f32, mean: f32, rstd: f32)",
+     forward},
+    {"batch_norm.inference(x: f32, w: f32, b: f32, mean: f32, variance: f32; epsilon: float, activation: int) -> "
+     "(y: f32)",
+     inference},
+    {"batch_norm.backward(x: f32, w: f32, mean: f32, rstd: f32, dy: f32, y?: f32; epsilon: float) -> "
+     "(dx?: f32, dw?: f32, db?: f32)",
+     backward},
+    {"batch_norm.backward_inference(x: f32, w: f32, mean: f32, variance: f32, dy: f32, y?: f32; epsilon: float) -> "
+     "(dx?: f32, dw?: f32, db?: f32)",
+     backward_inference},
+    {"batch_norm.update_running(mean: f32, variance: f32, batch_mean: f32, batch_rstd: f32; momentum: float, "
+     "epsilon: float) -> (mean_out: f32, variance_out: f32)",
+     update_running});

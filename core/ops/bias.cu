@@ -14,7 +14,8 @@ struct add_bias {
 pk_status check(const pk_call *call, const pk_view *x, const pk_view *b, int32_t *axis) {
     const int64_t a = call->attr[0].i < 0 ? call->attr[0].i + x->ndim : call->attr[0].i;
     if (a < 1 || a >= x->ndim || pk_count(b) != x->dim[a])
-        return pk_fail(call, PK_BAD_SHAPE, -1, "b has %lld elements, dimension %lld of %d does not fit it",
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "b has %lld elements, dimension %lld of %d does not fit it",
                        (long long)pk_count(b), (long long)call->attr[0].i, (int)x->ndim);
     *axis = (int32_t)a;
     return PK_OK;
@@ -25,10 +26,11 @@ pk_status bias_forward(const pk_call *call) {
     int32_t axis;
     PK_TRY(check(call, x, b, &axis));
     if (pk_count(x) != pk_count(&call->out[0]))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "x has %lld elements, y %lld", (long long)pk_count(x),
-                       (long long)pk_count(&call->out[0]));
-    return pk_each(call, pk_count(x), add_bias{pk_f32(&call->out[0]), pk_f32(x), pk_f32(b), x->dim[axis],
-                                               pk_inner(x, axis + 1), pk_adds(call, 0)});
+        return pk_fail(call, PK_BAD_SHAPE, -1, "x has %lld elements, y %lld",
+                       (long long)pk_count(x), (long long)pk_count(&call->out[0]));
+    return pk_each(call, pk_count(x),
+                   add_bias{pk_f32(&call->out[0]), pk_f32(x), pk_f32(b), x->dim[axis],
+                            pk_inner(x, axis + 1), pk_adds(call, 0)});
 }
 
 /* db = sum of dy over all dimensions but one */
@@ -37,7 +39,8 @@ pk_status bias_backward(const pk_call *call) {
     int32_t axis;
     PK_TRY(check(call, dy, db, &axis));
     const uint32_t others = ((1u << dy->ndim) - 1u) & ~(1u << axis);
-    return pk_sum_dims(call, pk_f32(db), pk_f32(dy), dy->ndim, dy->dim, others, 1.0f, pk_adds(call, 0));
+    return pk_sum_dims(call, pk_f32(db), pk_f32(dy), dy->ndim, dy->dim, others, 1.0f,
+                       pk_adds(call, 0));
 }
 } /* namespace */
 

@@ -60,7 +60,8 @@ struct as_bool {
     PK_DEVICE static uint8_t of_whole(int64_t x) { return x != 0; }
 };
 
-/* Integers without scale and shift stay integers; what a float holds is computed in float, the rest in double. */
+/* Integers without scale and shift stay integers; what a float holds is computed in float, the rest
+ * in double. */
 template <class A, class B> struct convert {
     typename B::stored *out;
     const typename A::stored *in;
@@ -73,8 +74,9 @@ template <class A, class B> struct convert {
                 return;
             }
         }
-        const double v = A::is_wide ? (double)A::number(in[i]) * scale + shift
-                                    : (double)((float)A::number(in[i]) * (float)scale + (float)shift);
+        const double v = A::is_wide
+                             ? (double)A::number(in[i]) * scale + shift
+                             : (double)((float)A::number(in[i]) * (float)scale + (float)shift);
         const typename B::stored value = B::of(v);
         out[i] = add ? (typename B::stored)(out[i] + value) : value;
     }
@@ -84,8 +86,8 @@ template <class A, class B> pk_status run_as(const pk_call *call) {
     const pk_view *x = &call->in[0], *y = &call->out[0];
     const double scale = call->attr[0].f, shift = call->attr[1].f;
     return pk_each(call, pk_count(x),
-                   convert<A, B>{(typename B::stored *)y->data, (const typename A::stored *)x->data, scale, shift,
-                                 scale == 1.0 && shift == 0.0, pk_adds(call, 0)});
+                   convert<A, B>{(typename B::stored *)y->data, (const typename A::stored *)x->data,
+                                 scale, shift, scale == 1.0 && shift == 0.0, pk_adds(call, 0)});
 }
 
 template <class A> pk_status run_from(const pk_call *call) {
@@ -107,8 +109,10 @@ template <class A> pk_status run_from(const pk_call *call) {
 pk_status cast_forward(const pk_call *call) {
     const pk_view *x = &call->in[0], *y = &call->out[0];
     if (pk_count(x) != pk_count(y) || y->dtype != call->attr[2].i)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "x has %lld elements, y %lld, of type %d instead of %lld",
-                       (long long)pk_count(x), (long long)pk_count(y), (int)y->dtype, (long long)call->attr[2].i);
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "x has %lld elements, y %lld, of type %d instead of %lld",
+                       (long long)pk_count(x), (long long)pk_count(y), (int)y->dtype,
+                       (long long)call->attr[2].i);
     PK_TRY(pk_check_add(call, 0));
     switch (x->dtype) {
     case PK_F32: return run_from<as_f32>(call);

@@ -1,4 +1,5 @@
-/* check_finite: flags for guards.  ok is 1 when every element is finite, bad is 1 when one is not. */
+/* check_finite: flags for guards.  ok is 1 when every element is finite, bad is 1 when one is not.
+ */
 #include "reductions.cuh"
 
 namespace {
@@ -18,8 +19,9 @@ struct flags {
 /* x [any], ok [1], bad [1] */
 pk_status forward(const pk_call *call) {
     const pk_view *x = &call->in[0];
-    return pk_flat_sum<int>(call, pk_count(x), not_finite{pk_f32(x)},
-                            flags{pk_i32(&call->out[0]), pk_i32(&call->out[1]), pk_adds(call, 0), pk_adds(call, 1)});
+    return pk_flat_sum<int>(
+        call, pk_count(x), not_finite{pk_f32(x)},
+        flags{pk_i32(&call->out[0]), pk_i32(&call->out[1]), pk_adds(call, 0), pk_adds(call, 1)});
 }
 } /* namespace */
 

@@ -12,8 +12,12 @@ struct dclip {
     float high;
     PK_DEVICE float operator()(float x, float dy) const { return x > low && x < high ? dy : 0.0f; }
 };
-pk_status clip_forward(const pk_call *call) { return pk_map<1>(call, clip{(float)call->attr[0].f, (float)call->attr[1].f}); }
-pk_status clip_backward(const pk_call *call) { return pk_map<2>(call, dclip{(float)call->attr[0].f, (float)call->attr[1].f}); }
+pk_status clip_forward(const pk_call *call) {
+    return pk_map<1>(call, clip{(float)call->attr[0].f, (float)call->attr[1].f});
+}
+pk_status clip_backward(const pk_call *call) {
+    return pk_map<2>(call, dclip{(float)call->attr[0].f, (float)call->attr[1].f});
+}
 } /* namespace */
 
 PK_OP(clip, {"clip.forward(x: f32; low: float, high: float) -> (y: f32)", clip_forward},

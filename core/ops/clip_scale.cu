@@ -8,7 +8,9 @@ struct bring_down {
 };
 
 /* norm [n] -> factor [n]: exactly 1 below the limit; a NaN stays one, infinity gives 0. */
-pk_status forward(const pk_call *call) { return pk_map<1>(call, bring_down{(float)call->attr[0].f}); }
+pk_status forward(const pk_call *call) {
+    return pk_map<1>(call, bring_down{(float)call->attr[0].f});
+}
 } /* namespace */
 
 PK_OP(clip_scale, {"clip_scale.forward(norm: f32; limit: float) -> (factor: f32)", forward});

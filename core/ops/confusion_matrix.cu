@@ -15,23 +15,31 @@ struct count_row {
         return best;
     }
     PK_DEVICE void operator()(int64_t r) const {
-        if (label[r] != ignore) pk_atomic_add(out + label[r] * classes + predicted(scores + r * classes), 1);
+        if (label[r] != ignore)
+            pk_atomic_add(out + label[r] * classes + predicted(scores + r * classes), 1);
     }
 };
 
-/* scores [.., classes], label [..], state [classes, classes]: row label, column prediction; attributes classes, ignore_index */
+/* scores [.., classes], label [..], state [classes, classes]: row label, column prediction;
+ * attributes classes, ignore_index */
 pk_status forward(const pk_call *call) {
     const pk_view *scores = &call->in[0], *label = &call->in[1];
     const int64_t classes = call->attr[0].i, ignore = call->attr[1].i, rows = pk_count(label);
-    if (scores->ndim < 1 || scores->dim[scores->ndim - 1] != classes || pk_count(scores) != rows * classes)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld labels, %lld scores of %lld classes", (long long)rows,
-                       (long long)pk_count(scores), (long long)classes);
-    PK_TRY(pk_check_index(call, pk_i64(label), rows, classes, ignore, 1, "label %lld is not one of %lld classes"));
+    if (scores->ndim < 1 || scores->dim[scores->ndim - 1] != classes ||
+        pk_count(scores) != rows * classes)
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld labels, %lld scores of %lld classes",
+                       (long long)rows, (long long)pk_count(scores), (long long)classes);
+    PK_TRY(pk_check_index(call, pk_i64(label), rows, classes, ignore, 1,
+                          "label %lld is not one of %lld classes"));
     PK_TRY(pk_take_state(call, 2, 0));
-    return pk_each(call, rows, count_row{pk_i64(&call->out[0]), pk_f32(scores), pk_i64(label), classes, ignore});
+    return pk_each(
+        call, rows,
+        count_row{pk_i64(&call->out[0]), pk_f32(scores), pk_i64(label), classes, ignore});
 }
 } /* namespace */
 
-PK_OP(confusion_matrix,
-      {"confusion_matrix.forward(scores: f32, label: i64, state: i64; classes: int, ignore_index: int) -> "
-       "(state_out: i64)", forward});
+PK_OP(
+    confusion_matrix,
+    {"confusion_matrix.forward(scores: f32, label: i64, state: i64; classes: int, ignore_index: int) -> "
+     "(state_out: i64)",
+     forward});

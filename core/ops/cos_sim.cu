@@ -1,16 +1,16 @@
 /* cos_sim: cos = x.y/(|x||y|) for each row, each squared norm held at 1e-8 or above.
  *
- * Gradient: dx = d*(y/(|x||y|) - cos*x/|x|^2); where |x| is held its own change counts for nothing and the second term
- * falls away. */
+ * Gradient: dx = d*(y/(|x||y|) - cos*x/|x|^2); where |x| is held its own change counts for nothing
+ * and the second term falls away. */
 #include "distributions.cuh"
 
 namespace {
 struct rows {
-    float *out, *inverse_out;      /* cos [rows, 1], inverse [rows, 2]; or the gradient */
-    const float *x, *y;            /* [rows, size]; a stride is 0 where there is one row */
+    float *out, *inverse_out; /* cos [rows, 1], inverse [rows, 2]; or the gradient */
+    const float *x, *y; /* [rows, size]; a stride is 0 where there is one row */
     const float *cos, *inverse, *dcos;
     int64_t count, size, x_stride, y_stride;
-    int mine;                      /* column of inverse that belongs to x: 0, or 1 when x and y changed places */
+    int mine; /* column of inverse that belongs to x: 0, or 1 when x and y changed places */
     int add, add_inverse;
 
     PK_DEVICE float least() const { return 1e-8f; }
@@ -19,7 +19,9 @@ struct rows {
         for (int64_t i = lane; i < size; i += PK_WARP) sum = fmaf(a[i], b[i], sum);
         return pk_warp_sum(sum);
     }
-    PK_DEVICE float inverse_of(float squared) const { return 1.0f / sqrtf(squared < least() ? least() : squared); }
+    PK_DEVICE float inverse_of(float squared) const {
+        return 1.0f / sqrtf(squared < least() ? least() : squared);
+    }
     /* Element i of row r of the gradient. */
     PK_DEVICE float slope(int64_t r, int64_t i) const {
         const float own = inverse[2 * r + mine], other = inverse[2 * r + 1 - mine];
@@ -33,7 +35,8 @@ struct measure {
     rows k;
     PK_DEVICE void at(int64_t r, int64_t, int lane) const {
         const float *x = k.x + r * k.x_stride, *y = k.y + r * k.y_stride;
-        const float a = k.inverse_of(k.dot(x, x, lane)), b = k.inverse_of(k.dot(y, y, lane)), xy = k.dot(x, y, lane);
+        const float a = k.inverse_of(k.dot(x, x, lane)), b = k.inverse_of(k.dot(y, y, lane)),
+                    xy = k.dot(x, y, lane);
         if (lane != 0) return;
         pk_put(k.out + r, xy * a * b, k.add);
         pk_put(k.inverse_out + 2 * r, a, k.add_inverse);
@@ -42,7 +45,9 @@ struct measure {
 };
 struct slope_each {
     rows k;
-    PK_DEVICE void operator()(int64_t e) const { pk_put(k.out + e, k.slope(e / k.size, e % k.size), k.add); }
+    PK_DEVICE void operator()(int64_t e) const {
+        pk_put(k.out + e, k.slope(e / k.size, e % k.size), k.add);
+    }
 };
 /* The gradient of an operand of one row. */
 struct slope_sum {
@@ -56,9 +61,11 @@ struct slope_sum {
 
 pk_status shape_of(const pk_call *call, rows *k) {
     const pk_view *x = &call->in[0], *y = &call->in[1];
-    if (x->ndim != 2 || y->ndim != 2 || x->dim[1] != y->dim[1] || (y->dim[0] != x->dim[0] && y->dim[0] != 1))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "x is [%lld, %lld], y is [%lld, %lld]", (long long)x->dim[0],
-                       (long long)x->dim[1], (long long)y->dim[0], (long long)y->dim[1]);
+    if (x->ndim != 2 || y->ndim != 2 || x->dim[1] != y->dim[1] ||
+        (y->dim[0] != x->dim[0] && y->dim[0] != 1))
+        return pk_fail(call, PK_BAD_SHAPE, -1, "x is [%lld, %lld], y is [%lld, %lld]",
+                       (long long)x->dim[0], (long long)x->dim[1], (long long)y->dim[0],
+                       (long long)y->dim[1]);
     *k = rows{};
     k->out = pk_f32(&call->out[0]), k->x = pk_f32(x), k->y = pk_f32(y);
     k->count = x->dim[0], k->size = x->dim[1], k->x_stride = x->dim[1];
@@ -86,13 +93,15 @@ pk_status backward(const pk_call *call, int of_y) {
         k.x = k.y, k.y = x, k.mine = 1;
         k.x_stride = k.y_stride, k.y_stride = k.size;
     }
-    return one_row ? pk_each(call, k.size, slope_sum{k}) : pk_each(call, k.count * k.size, slope_each{k});
+    return one_row ? pk_each(call, k.size, slope_sum{k})
+                   : pk_each(call, k.count * k.size, slope_each{k});
 }
 pk_status backward_x(const pk_call *call) { return backward(call, 0); }
 pk_status backward_y(const pk_call *call) { return backward(call, 1); }
 } /* namespace */
 
-PK_OP(cos_sim,
-      {"cos_sim.forward(x: f32, y: f32) -> (cos: f32, inverse: f32)", forward},
-      {"cos_sim.backward_x(x: f32, y: f32, cos: f32, inverse: f32, dcos: f32) -> (dx: f32)", backward_x},
-      {"cos_sim.backward_y(x: f32, y: f32, cos: f32, inverse: f32, dcos: f32) -> (dy: f32)", backward_y});
+PK_OP(cos_sim, {"cos_sim.forward(x: f32, y: f32) -> (cos: f32, inverse: f32)", forward},
+      {"cos_sim.backward_x(x: f32, y: f32, cos: f32, inverse: f32, dcos: f32) -> (dx: f32)",
+       backward_x},
+      {"cos_sim.backward_y(x: f32, y: f32, cos: f32, inverse: f32, dcos: f32) -> (dy: f32)",
+       backward_y});

@@ -2,8 +2,9 @@
 #include "pk_cuda.cuh"
 
 namespace {
-/* log [limit, rows]; ids [rows, limit]; length [rows]: ids before the first end mark. What a loop that stopped early left
- * unwritten in the log lies behind every row's end mark and is never read. */
+/* log [limit, rows]; ids [rows, limit]; length [rows]: ids before the first end mark. What a loop
+ * that stopped early left unwritten in the log lies behind every row's end mark and is never read.
+ */
 struct trace {
     int64_t *ids, *length;
     const int64_t *log;
@@ -18,12 +19,18 @@ struct trace {
 
 pk_status decode_trace_forward(const pk_call *call) {
     const int64_t end = call->attr[0].i, limit = call->attr[1].i, rows = pk_count(&call->out[1]);
-    if (limit < 1 || pk_count(&call->in[0]) != rows * limit || pk_count(&call->out[0]) != rows * limit)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[decode_trace] the log has %lld ids, %lld rows of %lld steps need %lld",
-                       (long long)pk_count(&call->in[0]), (long long)rows, (long long)limit, (long long)(rows * limit));
-    return pk_each(call, rows, trace{pk_i64(&call->out[0]), pk_i64(&call->out[1]), pk_i64(&call->in[0]), rows, limit, end});
+    if (limit < 1 || pk_count(&call->in[0]) != rows * limit ||
+        pk_count(&call->out[0]) != rows * limit)
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "[decode_trace] the log has %lld ids, %lld rows of %lld steps need %lld",
+                       (long long)pk_count(&call->in[0]), (long long)rows, (long long)limit,
+                       (long long)(rows * limit));
+    return pk_each(call, rows,
+                   trace{pk_i64(&call->out[0]), pk_i64(&call->out[1]), pk_i64(&call->in[0]), rows,
+                         limit, end});
 }
 } /* namespace */
 
 PK_OP(decode_trace,
-      {"decode_trace.forward(log: i64; end: int, limit: int) -> (ids: i64, length: i64)", decode_trace_forward});
+      {"decode_trace.forward(log: i64; end: int, limit: int) -> (ids: i64, length: i64)",
+       decode_trace_forward});

@@ -8,10 +8,14 @@ struct elu {
 };
 struct delu {
     float alpha;
-    PK_DEVICE float operator()(float x, float dy) const { return x > 0.0f ? dy : dy * (alpha * expf(x)); }
+    PK_DEVICE float operator()(float x, float dy) const {
+        return x > 0.0f ? dy : dy * (alpha * expf(x));
+    }
 };
 pk_status elu_forward(const pk_call *call) { return pk_map<1>(call, elu{(float)call->attr[0].f}); }
-pk_status elu_backward(const pk_call *call) { return pk_map<2>(call, delu{(float)call->attr[0].f}); }
+pk_status elu_backward(const pk_call *call) {
+    return pk_map<2>(call, delu{(float)call->attr[0].f});
+}
 } /* namespace */
 
 PK_OP(elu, {"elu.forward(x: f32; alpha: float) -> (y: f32)", elu_forward},

@@ -24,12 +24,15 @@ pk_status fill_forward(const pk_call *call) {
     case PK_F64: return pk_each(call, n, fill_with<double>{(double *)y->data, value});
     case PK_F16:
     case PK_BF16:
-        if (value != 0.0) return pk_fail(call, PK_BAD_CALL, -1, "half precision can be filled with 0 only");
+        if (value != 0.0)
+            return pk_fail(call, PK_BAD_CALL, -1, "half precision can be filled with 0 only");
         return pk_each(call, n, fill_with<uint16_t>{(uint16_t *)y->data, 0});
-    case PK_BOOL: return pk_each(call, n, fill_with<uint8_t>{(uint8_t *)y->data, (uint8_t)(value != 0.0)});
+    case PK_BOOL:
+        return pk_each(call, n, fill_with<uint8_t>{(uint8_t *)y->data, (uint8_t)(value != 0.0)});
     default: break;
     }
-    if ((double)whole != value) return pk_fail(call, PK_BAD_CALL, -1, "%g is no whole number, y holds integers", value);
+    if ((double)whole != value)
+        return pk_fail(call, PK_BAD_CALL, -1, "%g is no whole number, y holds integers", value);
     switch (pk_element_bytes(y->dtype)) {
     case 8: return pk_each(call, n, fill_with<int64_t>{pk_i64(y), whole});
     case 4: return pk_each(call, n, fill_with<int32_t>{pk_i32(y), (int32_t)whole});

@@ -8,10 +8,16 @@ struct hard_shrink {
 };
 struct dhard_shrink {
     float threshold;
-    PK_DEVICE float operator()(float x, float dy) const { return fabsf(x) <= threshold ? 0.0f : dy; }
+    PK_DEVICE float operator()(float x, float dy) const {
+        return fabsf(x) <= threshold ? 0.0f : dy;
+    }
 };
-pk_status hard_shrink_forward(const pk_call *call) { return pk_map<1>(call, hard_shrink{(float)call->attr[0].f}); }
-pk_status hard_shrink_backward(const pk_call *call) { return pk_map<2>(call, dhard_shrink{(float)call->attr[0].f}); }
+pk_status hard_shrink_forward(const pk_call *call) {
+    return pk_map<1>(call, hard_shrink{(float)call->attr[0].f});
+}
+pk_status hard_shrink_backward(const pk_call *call) {
+    return pk_map<2>(call, dhard_shrink{(float)call->attr[0].f});
+}
 } /* namespace */
 
 PK_OP(hard_shrink,

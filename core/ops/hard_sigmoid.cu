@@ -10,13 +10,17 @@ struct hard_sigmoid {
 struct dhard_sigmoid {
     float slope;
     float offset;
-    PK_DEVICE float operator()(float x, float dy) const { 
+    PK_DEVICE float operator()(float x, float dy) const {
         const float line = fmaf(slope, x, offset);
         return line > 0.0f && line < 1.0f ? dy * slope : 0.0f;
     }
 };
-pk_status hard_sigmoid_forward(const pk_call *call) { return pk_map<1>(call, hard_sigmoid{(float)call->attr[0].f, (float)call->attr[1].f}); }
-pk_status hard_sigmoid_backward(const pk_call *call) { return pk_map<2>(call, dhard_sigmoid{(float)call->attr[0].f, (float)call->attr[1].f}); }
+pk_status hard_sigmoid_forward(const pk_call *call) {
+    return pk_map<1>(call, hard_sigmoid{(float)call->attr[0].f, (float)call->attr[1].f});
+}
+pk_status hard_sigmoid_backward(const pk_call *call) {
+    return pk_map<2>(call, dhard_sigmoid{(float)call->attr[0].f, (float)call->attr[1].f});
+}
 } /* namespace */
 
 PK_OP(hard_sigmoid,

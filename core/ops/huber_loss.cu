@@ -18,11 +18,16 @@ struct slope {
 };
 
 pk_status forward(const pk_call *call) { return pk_map<2>(call, huber{(float)call->attr[0].f}); }
-pk_status backward_x(const pk_call *call) { return pk_map<3>(call, slope{(float)call->attr[0].f, 1.0f}); }
-pk_status backward_label(const pk_call *call) { return pk_map<3>(call, slope{(float)call->attr[0].f, -1.0f}); }
+pk_status backward_x(const pk_call *call) {
+    return pk_map<3>(call, slope{(float)call->attr[0].f, 1.0f});
+}
+pk_status backward_label(const pk_call *call) {
+    return pk_map<3>(call, slope{(float)call->attr[0].f, -1.0f});
+}
 } /* namespace */
 
-PK_OP(huber_loss,
-      {"huber_loss.forward(x: f32, label: f32; delta: float) -> (loss: f32)", forward},
-      {"huber_loss.backward_x(x: f32, label: f32, dloss: f32; delta: float) -> (dx: f32)", backward_x},
-      {"huber_loss.backward_label(x: f32, label: f32, dloss: f32; delta: float) -> (dlabel: f32)", backward_label});
+PK_OP(huber_loss, {"huber_loss.forward(x: f32, label: f32; delta: float) -> (loss: f32)", forward},
+      {"huber_loss.backward_x(x: f32, label: f32, dloss: f32; delta: float) -> (dx: f32)",
+       backward_x},
+      {"huber_loss.backward_label(x: f32, label: f32, dloss: f32; delta: float) -> (dlabel: f32)",
+       backward_label});

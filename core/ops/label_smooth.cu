@@ -4,9 +4,9 @@
 namespace {
 struct smooth {
     float *out;
-    const float *in, *prior;       /* in [rows, classes]; prior [classes] or NULL */
+    const float *in, *prior; /* in [rows, classes]; prior [classes] or NULL */
     int64_t classes;
-    float keep, share, epsilon;    /* 1 - epsilon; what is added when there is no prior */
+    float keep, share, epsilon; /* 1 - epsilon; what is added when there is no prior */
     int add;
     PK_DEVICE void operator()(int64_t i) const {
         pk_put(out + i, keep * in[i] + (prior ? epsilon * prior[i % classes] : share), add);
@@ -15,9 +15,9 @@ struct smooth {
 
 pk_status run(const pk_call *call, const float *prior, float epsilon, float share) {
     const pk_view *label = &call->in[0];
-    return pk_each(call, pk_count(label), smooth{pk_f32(&call->out[0]), pk_f32(label), prior,
-                                                 label->dim[label->ndim - 1], 1.0f - (float)call->attr[0].f, share,
-                                                 epsilon, pk_adds(call, 0)});
+    return pk_each(call, pk_count(label),
+                   smooth{pk_f32(&call->out[0]), pk_f32(label), prior, label->dim[label->ndim - 1],
+                          1.0f - (float)call->attr[0].f, share, epsilon, pk_adds(call, 0)});
 }
 
 /* label [..., classes], prior [classes] or absent, y as label */

@@ -1,4 +1,5 @@
-/* log_loss: x is a probability; loss = -label*log(x + epsilon) - (1 - label)*log(1 - x + epsilon). */
+/* log_loss: x is a probability; loss = -label*log(x + epsilon) - (1 - label)*log(1 - x + epsilon).
+ */
 #include "elementwise.cuh"
 
 namespace {
@@ -19,6 +20,6 @@ pk_status forward(const pk_call *call) { return pk_map<2>(call, loss{(float)call
 pk_status backward_x(const pk_call *call) { return pk_map<3>(call, slope{(float)call->attr[0].f}); }
 } /* namespace */
 
-PK_OP(log_loss,
-      {"log_loss.forward(x: f32, label: f32; epsilon: float) -> (loss: f32)", forward},
-      {"log_loss.backward_x(x: f32, label: f32, dloss: f32; epsilon: float) -> (dx: f32)", backward_x});
+PK_OP(log_loss, {"log_loss.forward(x: f32, label: f32; epsilon: float) -> (loss: f32)", forward},
+      {"log_loss.backward_x(x: f32, label: f32, dloss: f32; epsilon: float) -> (dx: f32)",
+       backward_x});

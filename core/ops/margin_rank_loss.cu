@@ -17,13 +17,19 @@ struct slope {
 };
 
 pk_status forward(const pk_call *call) { return pk_map<3>(call, loss{(float)call->attr[0].f}); }
-pk_status backward_left(const pk_call *call) { return pk_map<4>(call, slope{(float)call->attr[0].f, -1.0f}); }
-pk_status backward_right(const pk_call *call) { return pk_map<4>(call, slope{(float)call->attr[0].f, 1.0f}); }
+pk_status backward_left(const pk_call *call) {
+    return pk_map<4>(call, slope{(float)call->attr[0].f, -1.0f});
+}
+pk_status backward_right(const pk_call *call) {
+    return pk_map<4>(call, slope{(float)call->attr[0].f, 1.0f});
+}
 } /* namespace */
 
-PK_OP(margin_rank_loss,
-      {"margin_rank_loss.forward(label: f32, left: f32, right: f32; margin: float) -> (loss: f32)", forward},
-      {"margin_rank_loss.backward_left(label: f32, left: f32, right: f32, dloss: f32; margin: float) -> (dleft: f32)",
-       backward_left},
-      {"margin_rank_loss.backward_right(label: f32, left: f32, right: f32, dloss: f32; margin: float) -> (dright: f32)",
-       backward_right});
+PK_OP(
+    margin_rank_loss,
+    {"margin_rank_loss.forward(label: f32, left: f32, right: f32; margin: float) -> (loss: f32)",
+     forward},
+    {"margin_rank_loss.backward_left(label: f32, left: f32, right: f32, dloss: f32; margin: float) -> (dleft: f32)",
+     backward_left},
+    {"margin_rank_loss.backward_right(label: f32, left: f32, right: f32, dloss: f32; margin: float) -> (dright: f32)",
+     backward_right});

@@ -2,7 +2,8 @@
 #include "products.cuh"
 
 namespace {
-/* z[i] [m, n] = op(x[i]) [m, k] op(y[i]) [k, n] for i < batch; tx, ty: stored the other way round. */
+/* z[i] [m, n] = op(x[i]) [m, k] op(y[i]) [k, n] for i < batch; tx, ty: stored the other way round.
+ */
 struct shape {
     int64_t batch, m, k, n;
     int tx, ty;
@@ -15,11 +16,13 @@ int64_t leading(const pk_view *v, int32_t n) {
 }
 
 /* attr: transpose_x, transpose_y, num_flatten_dims */
-pk_status find(const pk_call *call, const pk_view *x, const pk_view *y, const pk_view *z, shape *s) {
+pk_status find(const pk_call *call, const pk_view *x, const pk_view *y, const pk_view *z,
+               shape *s) {
     const int64_t kept = call->attr[2].i;
     *s = shape{1, 0, 0, 0, call->attr[0].i != 0, call->attr[1].i != 0};
     if (y->ndim < 2 || x->ndim < 2 || kept >= x->ndim)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "x has %d dimensions, y %d", (int)x->ndim, (int)y->ndim);
+        return pk_fail(call, PK_BAD_SHAPE, -1, "x has %d dimensions, y %d", (int)x->ndim,
+                       (int)y->ndim);
     const int64_t *yd = y->dim + y->ndim - 2, *xd = x->dim + x->ndim - 2;
     const int64_t rows = yd[s->ty];
     s->n = yd[!s->ty];
@@ -34,21 +37,22 @@ pk_status find(const pk_call *call, const pk_view *x, const pk_view *y, const pk
         s->m = xd[s->tx];
         s->k = xd[!s->tx];
         if (leading(y, y->ndim - 2) != s->batch)
-            return pk_fail(call, PK_BAD_SHAPE, -1, "x holds %lld matrices, y %lld", (long long)s->batch,
-                           (long long)leading(y, y->ndim - 2));
+            return pk_fail(call, PK_BAD_SHAPE, -1, "x holds %lld matrices, y %lld",
+                           (long long)s->batch, (long long)leading(y, y->ndim - 2));
     }
     if (rows != s->k)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "y has %lld rows, x has %lld columns", (long long)rows, (long long)s->k);
+        return pk_fail(call, PK_BAD_SHAPE, -1, "y has %lld rows, x has %lld columns",
+                       (long long)rows, (long long)s->k);
     if (pk_count(z) != s->batch * s->m * s->n)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "z has %lld elements, the product %lld", (long long)pk_count(z),
-                       (long long)(s->batch * s->m * s->n));
+        return pk_fail(call, PK_BAD_SHAPE, -1, "z has %lld elements, the product %lld",
+                       (long long)pk_count(z), (long long)(s->batch * s->m * s->n));
     return PK_OK;
 }
 
-pk_status multiply(const pk_call *call, int64_t batch, int64_t m, int64_t n, int64_t k, const pk_view *a, int ta,
-                   const pk_view *b, int tb) {
-    return pk_multiply(call, batch, m, n, k, pk_f32(a), ta, pk_f32(b), tb, pk_f32(&call->out[0]), NULL, PK_ACT_NONE,
-                       pk_adds(call, 0));
+pk_status multiply(const pk_call *call, int64_t batch, int64_t m, int64_t n, int64_t k,
+                   const pk_view *a, int ta, const pk_view *b, int tb) {
+    return pk_multiply(call, batch, m, n, k, pk_f32(a), ta, pk_f32(b), tb, pk_f32(&call->out[0]),
+                       NULL, PK_ACT_NONE, pk_adds(call, 0));
 }
 
 pk_status matmul_forward(const pk_call *call) {

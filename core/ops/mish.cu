@@ -6,10 +6,13 @@ namespace {
 PK_DEVICE float exp_capped(float x) { return expf(x > 20.0f ? 20.0f : x); }
 
 struct mish {
-    PK_DEVICE float operator()(float x) const { const float e = exp_capped(x), n = e * (e + 2.0f); return x * (n / (n + 2.0f)); }
+    PK_DEVICE float operator()(float x) const {
+        const float e = exp_capped(x), n = e * (e + 2.0f);
+        return x * (n / (n + 2.0f));
+    }
 };
 struct dmish {
-    PK_DEVICE float operator()(float x, float dy) const { 
+    PK_DEVICE float operator()(float x, float dy) const {
         const float e = exp_capped(x), n = e * (e + 2.0f), m = 1.0f / (n + 2.0f);
         return dy * fmaf(x, 4.0f * e * m * (e + 1.0f) * m, n * m);
     }

@@ -7,10 +7,12 @@ struct pow_of {
 };
 /* The gradient of x, of y, before any sum over spread dimensions. */
 struct dx_of {
-    PK_DEVICE float operator()(float x, float y, float dz) const { return y == 0.0f ? 0.0f : dz * (y * powf(x, y - 1.0f)); }
+    PK_DEVICE float operator()(float x, float y, float dz) const {
+        return y == 0.0f ? 0.0f : dz * (y * powf(x, y - 1.0f));
+    }
 };
 struct dy_of {
-    PK_DEVICE float operator()(float x, float y, float dz) const { 
+    PK_DEVICE float operator()(float x, float y, float dz) const {
         const float z = powf(x, y);
         return z == 0.0f ? dz * 0.0f : dz * (z * logf(x));
     }

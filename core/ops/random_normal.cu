@@ -1,14 +1,15 @@
 /* random_normal: normally distributed numbers, a row of them for each row of another tensor.
  *
- * pk_random.h's pairs, sixteen at a time.  The angle 2*pi*v is cut to an eighth of a turn while it is still exact (v has 24
- * digits), so the result keeps float accuracy without double arithmetic. */
+ * pk_random.h's pairs, sixteen at a time.  The angle 2*pi*v is cut to an eighth of a turn while it
+ * is still exact (v has 24 digits), so the result keeps float accuracy without double arithmetic.
+ */
 #include "random.cuh"
 
 namespace {
 struct draw {
     float *out;
     pk_random random;
-    uint64_t start;   /* element of the stream that out[0] is */
+    uint64_t start; /* element of the stream that out[0] is */
     int64_t n;
     float mean, std;
     int add;
@@ -32,8 +33,11 @@ pk_status forward(const pk_call *call) {
     const uint64_t start = pk_random_start(call, y);
     const int64_t n = pk_count(y);
     return pk_each(call, pk_random_blocks(start, n),
-                   draw{pk_f32(y), call->random, start, n, (float)call->attr[1].f, (float)call->attr[2].f, pk_adds(call, 0)});
+                   draw{pk_f32(y), call->random, start, n, (float)call->attr[1].f,
+                        (float)call->attr[2].f, pk_adds(call, 0)});
 }
 } /* namespace */
 
-PK_OP(random_normal, {"random_normal.forward(like: any; shape: list, mean: float, std: float) -> (y: f32)", forward});
+PK_OP(random_normal,
+      {"random_normal.forward(like: any; shape: list, mean: float, std: float) -> (y: f32)",
+       forward});

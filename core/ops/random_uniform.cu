@@ -1,11 +1,12 @@
-/* random_uniform: numbers spread evenly over [low, high), a row of them for each row of another tensor. */
+/* random_uniform: numbers spread evenly over [low, high), a row of them for each row of another
+ * tensor. */
 #include "random.cuh"
 
 namespace {
 struct draw {
     float *out;
     pk_random random;
-    uint64_t start;   /* element of the stream that out[0] is */
+    uint64_t start; /* element of the stream that out[0] is */
     int64_t n;
     float low, range;
     int add;
@@ -27,9 +28,11 @@ pk_status forward(const pk_call *call) {
     const uint64_t start = pk_random_start(call, y);
     const int64_t n = pk_count(y);
     return pk_each(call, pk_random_blocks(start, n),
-                   draw{pk_f32(y), call->random, start, n, (float)call->attr[1].f, (float)(call->attr[2].f - call->attr[1].f), pk_adds(call, 0)});
+                   draw{pk_f32(y), call->random, start, n, (float)call->attr[1].f,
+                        (float)(call->attr[2].f - call->attr[1].f), pk_adds(call, 0)});
 }
 } /* namespace */
 
 PK_OP(random_uniform,
-      {"random_uniform.forward(like: any; shape: list, low: float, high: float) -> (y: f32)", forward});
+      {"random_uniform.forward(like: any; shape: list, low: float, high: float) -> (y: f32)",
+       forward});

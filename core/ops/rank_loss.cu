@@ -20,7 +20,8 @@ pk_status backward_left(const pk_call *call) { return pk_map<4>(call, slope{1.0f
 pk_status backward_right(const pk_call *call) { return pk_map<4>(call, slope{-1.0f}); }
 } /* namespace */
 
-PK_OP(rank_loss,
-      {"rank_loss.forward(label: f32, left: f32, right: f32) -> (loss: f32)", forward},
-      {"rank_loss.backward_left(label: f32, left: f32, right: f32, dloss: f32) -> (dleft: f32)", backward_left},
-      {"rank_loss.backward_right(label: f32, left: f32, right: f32, dloss: f32) -> (dright: f32)", backward_right});
+PK_OP(rank_loss, {"rank_loss.forward(label: f32, left: f32, right: f32) -> (loss: f32)", forward},
+      {"rank_loss.backward_left(label: f32, left: f32, right: f32, dloss: f32) -> (dleft: f32)",
+       backward_left},
+      {"rank_loss.backward_right(label: f32, left: f32, right: f32, dloss: f32) -> (dright: f32)",
+       backward_right});

@@ -17,8 +17,8 @@ pk_status check(const pk_call *call, const pk_view *large, const pk_view *small,
     for (int32_t d = 0; d < large->ndim; d++)
         if (!(*bits >> d & 1u)) kept *= large->dim[d];
     if (kept != pk_count(small))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld elements are kept, the result has %lld", (long long)kept,
-                       (long long)pk_count(small));
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld elements are kept, the result has %lld",
+                       (long long)kept, (long long)pk_count(small));
     return PK_OK;
 }
 
@@ -26,14 +26,16 @@ pk_status reduce_mean_forward(const pk_call *call) {
     const pk_view *x = &call->in[0], *y = &call->out[0];
     uint32_t bits;
     PK_TRY(check(call, x, y, &bits));
-    return pk_sum_dims(call, pk_f32(y), pk_f32(x), x->ndim, x->dim, bits, share(x, bits), pk_adds(call, 0));
+    return pk_sum_dims(call, pk_f32(y), pk_f32(x), x->ndim, x->dim, bits, share(x, bits),
+                       pk_adds(call, 0));
 }
 
 pk_status reduce_mean_backward(const pk_call *call) {
     const pk_view *dy = &call->in[0], *dx = &call->out[0];
     uint32_t bits;
     PK_TRY(check(call, dx, dy, &bits));
-    return pk_repeat_dims(call, pk_f32(dx), pk_f32(dy), dx->ndim, dx->dim, bits, share(dx, bits), pk_adds(call, 0));
+    return pk_repeat_dims(call, pk_f32(dx), pk_f32(dy), dx->ndim, dx->dim, bits, share(dx, bits),
+                          pk_adds(call, 0));
 }
 } /* namespace */
 

@@ -9,8 +9,8 @@ pk_status check(const pk_call *call, const pk_view *large, const pk_view *small,
     for (int32_t d = 0; d < large->ndim; d++)
         if (!(*bits >> d & 1u)) kept *= large->dim[d];
     if (kept != pk_count(small))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld elements are kept, the result has %lld", (long long)kept,
-                       (long long)pk_count(small));
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld elements are kept, the result has %lld",
+                       (long long)kept, (long long)pk_count(small));
     return PK_OK;
 }
 
@@ -25,7 +25,8 @@ pk_status reduce_sum_backward(const pk_call *call) {
     const pk_view *dy = &call->in[0], *dx = &call->out[0];
     uint32_t bits;
     PK_TRY(check(call, dx, dy, &bits));
-    return pk_repeat_dims(call, pk_f32(dx), pk_f32(dy), dx->ndim, dx->dim, bits, 1.0f, pk_adds(call, 0));
+    return pk_repeat_dims(call, pk_f32(dx), pk_f32(dy), dx->ndim, dx->dim, bits, 1.0f,
+                          pk_adds(call, 0));
 }
 } /* namespace */
 

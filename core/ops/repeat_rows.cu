@@ -3,12 +3,15 @@
 
 namespace {
 /* rows [sequences, width], tokens [offsets[sequences], width] */
-pk_status check(const pk_call *call, const pk_view *rows, const pk_view *tokens, const pk_view *of) {
+pk_status check(const pk_call *call, const pk_view *rows, const pk_view *tokens,
+                const pk_view *of) {
     if (!of->offsets) return pk_fail(call, PK_BAD_SHAPE, -1, "the tokens come without offsets");
-    if (rows->dim[0] != of->sequences || pk_inner(tokens, 1) != pk_inner(rows, 1) || of->dim[0] != tokens->dim[0])
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld rows of %lld for %lld sequences with %lld tokens of %lld",
-                       (long long)rows->dim[0], (long long)pk_inner(rows, 1), (long long)of->sequences,
-                       (long long)tokens->dim[0], (long long)pk_inner(tokens, 1));
+    if (rows->dim[0] != of->sequences || pk_inner(tokens, 1) != pk_inner(rows, 1) ||
+        of->dim[0] != tokens->dim[0])
+        return pk_fail(
+            call, PK_BAD_SHAPE, -1, "%lld rows of %lld for %lld sequences with %lld tokens of %lld",
+            (long long)rows->dim[0], (long long)pk_inner(rows, 1), (long long)of->sequences,
+            (long long)tokens->dim[0], (long long)pk_inner(tokens, 1));
     return PK_OK;
 }
 
@@ -39,13 +42,16 @@ struct add_tokens {
 pk_status repeat_rows_forward(const pk_call *call) {
     const pk_view *x = &call->in[0], *like = &call->in[1], *y = &call->out[0];
     PK_TRY(check(call, x, y, like));
-    return pk_each(call, pk_count(y), repeat{pk_f32(y), pk_f32(x), like->offsets, like->sequences, pk_inner(x, 1),
-                                             pk_adds(call, 0)});
+    return pk_each(call, pk_count(y),
+                   repeat{pk_f32(y), pk_f32(x), like->offsets, like->sequences, pk_inner(x, 1),
+                          pk_adds(call, 0)});
 }
 pk_status repeat_rows_backward(const pk_call *call) {
     const pk_view *dy = &call->in[0], *dx = &call->out[0];
     PK_TRY(check(call, dx, dy, dy));
-    return pk_each(call, pk_count(dx), add_tokens{pk_f32(dx), pk_f32(dy), dy->offsets, pk_inner(dx, 1), pk_adds(call, 0)});
+    return pk_each(
+        call, pk_count(dx),
+        add_tokens{pk_f32(dx), pk_f32(dy), dy->offsets, pk_inner(dx, 1), pk_adds(call, 0)});
 }
 } /* namespace */
 

@@ -1,10 +1,11 @@
 /* rmsprop: s = rho*s + (1 - rho)*d^2; v = mu*v + rate*d / sqrt(s + epsilon); p -= v.
- * Centred: a = rho*a + (1 - rho)*d, and s - a^2 stands in the root; only then is there a third slot. */
+ * Centred: a = rho*a + (1 - rho)*d, and s - a^2 stands in the root; only then is there a third
+ * slot. */
 #include "updates.cuh"
 
 namespace {
 struct means {
-    float rho, rest, epsilon, mu;   /* rest: 1 - rho */
+    float rho, rest, epsilon, mu; /* rest: 1 - rho */
     struct settings {
         int unused;
     };
@@ -12,7 +13,8 @@ struct means {
 };
 struct plain : means {
     static const int slots = 2, counted = 0;
-    PK_DEVICE void step(const settings &, const pk_update &u, float d, float *p, float *const *slot) const {
+    PK_DEVICE void step(const settings &, const pk_update &u, float d, float *p,
+                        float *const *slot) const {
         float *s = slot[0], *v = slot[1];
         *s = rho * *s + rest * d * d;
         *v = mu * *v + u.rate * d / sqrtf(*s + epsilon);
@@ -21,7 +23,8 @@ struct plain : means {
 };
 struct centered : means {
     static const int slots = 3, counted = 0;
-    PK_DEVICE void step(const settings &, const pk_update &u, float d, float *p, float *const *slot) const {
+    PK_DEVICE void step(const settings &, const pk_update &u, float d, float *p,
+                        float *const *slot) const {
         float *s = slot[0], *v = slot[1], *a = slot[2];
         *s = rho * *s + rest * d * d;
         *a = rho * *a + rest * d;
@@ -57,7 +60,9 @@ pk_status rmsprop_update_rows_centered(const pk_call *call) { return rows<center
 PK_OP(rmsprop,
       {"rmsprop.update(p: f32, g: f32, " PLAIN PK_FLAT_PORTS OWN PLAIN_OUT ")", rmsprop_update},
       {"rmsprop.update_rows(" ROWS PLAIN PK_ROWS_PORTS OWN PLAIN_OUT ")", rmsprop_update_rows},
-      {"rmsprop.update_centered(p: f32, g: f32, " CENTERED PK_FLAT_PORTS OWN PLAIN_OUT ", mean_grad_out: f32)",
+      {"rmsprop.update_centered(p: f32, g: f32, " CENTERED PK_FLAT_PORTS OWN PLAIN_OUT
+       ", mean_grad_out: f32)",
        rmsprop_update_centered},
-      {"rmsprop.update_rows_centered(" ROWS CENTERED PK_ROWS_PORTS OWN PLAIN_OUT ", mean_grad_out: f32)",
+      {"rmsprop.update_rows_centered(" ROWS CENTERED PK_ROWS_PORTS OWN PLAIN_OUT
+       ", mean_grad_out: f32)",
        rmsprop_update_rows_centered});

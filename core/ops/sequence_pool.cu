@@ -8,7 +8,7 @@ enum { SUM, AVERAGE, SQRT, MAX, FIRST, LAST, MODES };
 /* tokens [offsets[sequences], width], pooled [sequences, width] */
 struct pool {
     const int64_t *offsets;
-    const float *in, *x, *y;   /* in: tokens forwards, dy backwards */
+    const float *in, *x, *y; /* in: tokens forwards, dy backwards */
     float *out;
     int64_t width, sequences, mode;
     float pad;
@@ -23,7 +23,8 @@ struct pool {
 struct forward_each {
     pool p;
     PK_DEVICE void operator()(int64_t e) const {
-        const int64_t s = e / p.width, column = e % p.width, length = p.offsets[s + 1] - p.offsets[s];
+        const int64_t s = e / p.width, column = e % p.width,
+                      length = p.offsets[s + 1] - p.offsets[s];
         const int64_t start = p.mode == LAST ? length - 1 : 0, stop = p.mode == FIRST ? 1 : length;
         const float *x = p.in + p.offsets[s] * p.width + column;
         float v = p.pad;
@@ -52,7 +53,8 @@ struct backward_each {
 struct max_each {
     pool p;
     PK_DEVICE void operator()(int64_t e) const {
-        const int64_t row = e / p.width, column = e % p.width, s = pk_sequence_of(p.offsets, p.sequences, row);
+        const int64_t row = e / p.width, column = e % p.width,
+                      s = pk_sequence_of(p.offsets, p.sequences, row);
         const float y = p.y[s * p.width + column];
         int mine = p.x[e] == y;
         for (int64_t t = p.offsets[s]; t < row && mine; t++) mine = p.x[t * p.width + column] != y;
@@ -68,7 +70,8 @@ pk_status find(const pk_call *call, const pk_view *tokens, const pk_view *pooled
     p->add = pk_adds(call, 0);
     p->out = pk_f32(&call->out[0]);
     if (pooled->dim[0] != p->sequences || pk_inner(pooled, 1) != p->width)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld sequences of width %lld, pooled %lld of width %lld",
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "%lld sequences of width %lld, pooled %lld of width %lld",
                        (long long)p->sequences, (long long)p->width, (long long)pooled->dim[0],
                        (long long)pk_inner(pooled, 1));
     return PK_OK;
@@ -79,7 +82,8 @@ pk_status sequence_pool_forward(const pk_call *call) {
     pool p = {};
     p.in = pk_f32(x), p.mode = call->attr[0].i, p.pad = (float)call->attr[1].f;
     PK_TRY(find(call, x, &call->out[0], &p));
-    if (p.mode < 0 || p.mode >= MODES) return pk_fail(call, PK_BAD_CALL, -1, "mode %lld", (long long)p.mode);
+    if (p.mode < 0 || p.mode >= MODES)
+        return pk_fail(call, PK_BAD_CALL, -1, "mode %lld", (long long)p.mode);
     return pk_each(call, p.sequences * p.width, forward_each{p});
 }
 pk_status sequence_pool_backward(const pk_call *call) {
@@ -97,8 +101,8 @@ pk_status sequence_pool_backward_max(const pk_call *call) {
     p.in = pk_f32(dy), p.x = pk_f32(x), p.y = pk_f32(y), p.mode = MAX;
     PK_TRY(find(call, &call->out[0], dy, &p));
     if (pk_count(x) != pk_count(&call->out[0]) || pk_count(y) != pk_count(dy))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "x has %lld elements, dx %lld", (long long)pk_count(x),
-                       (long long)pk_count(&call->out[0]));
+        return pk_fail(call, PK_BAD_SHAPE, -1, "x has %lld elements, dx %lld",
+                       (long long)pk_count(x), (long long)pk_count(&call->out[0]));
     return pk_each(call, pk_count(&call->out[0]), max_each{p});
 }
 } /* namespace */

@@ -1,4 +1,5 @@
-/* sigmoid_focal_loss: with z = x for a label of 1 and -x for 0, p = sigmoid(z): loss = alpha_t*(1 - p)^gamma*(-log p). */
+/* sigmoid_focal_loss: with z = x for a label of 1 and -x for 0, p = sigmoid(z): loss = alpha_t*(1 -
+ * p)^gamma*(-log p). */
 #include "elementwise.cuh"
 
 namespace {
@@ -33,7 +34,9 @@ pk_status forward(const pk_call *call) { return pk_map<2>(call, numbers<focal>(c
 pk_status backward_x(const pk_call *call) { return pk_map<3>(call, numbers<slope>(call)); }
 } /* namespace */
 
-PK_OP(sigmoid_focal_loss,
-      {"sigmoid_focal_loss.forward(x: f32, label: f32; alpha: float, gamma: float) -> (loss: f32)", forward},
-      {"sigmoid_focal_loss.backward_x(x: f32, label: f32, dloss: f32; alpha: float, gamma: float) -> (dx: f32)",
-       backward_x});
+PK_OP(
+    sigmoid_focal_loss,
+    {"sigmoid_focal_loss.forward(x: f32, label: f32; alpha: float, gamma: float) -> (loss: f32)",
+     forward},
+    {"sigmoid_focal_loss.backward_x(x: f32, label: f32, dloss: f32; alpha: float, gamma: float) -> (dx: f32)",
+     backward_x});

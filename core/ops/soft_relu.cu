@@ -4,14 +4,22 @@
 namespace {
 struct soft_relu {
     float threshold;
-    PK_DEVICE float operator()(float x) const { return pk_softplus(pk_cut(x, -threshold, threshold)); }
+    PK_DEVICE float operator()(float x) const {
+        return pk_softplus(pk_cut(x, -threshold, threshold));
+    }
 };
 struct dsoft_relu {
     float threshold;
-    PK_DEVICE float operator()(float x, float dy) const { return fabsf(x) < threshold ? dy * pk_sigmoid(x) : 0.0f; }
+    PK_DEVICE float operator()(float x, float dy) const {
+        return fabsf(x) < threshold ? dy * pk_sigmoid(x) : 0.0f;
+    }
 };
-pk_status soft_relu_forward(const pk_call *call) { return pk_map<1>(call, soft_relu{(float)call->attr[0].f}); }
-pk_status soft_relu_backward(const pk_call *call) { return pk_map<2>(call, dsoft_relu{(float)call->attr[0].f}); }
+pk_status soft_relu_forward(const pk_call *call) {
+    return pk_map<1>(call, soft_relu{(float)call->attr[0].f});
+}
+pk_status soft_relu_backward(const pk_call *call) {
+    return pk_map<2>(call, dsoft_relu{(float)call->attr[0].f});
+}
 } /* namespace */
 
 PK_OP(soft_relu, {"soft_relu.forward(x: f32; threshold: float) -> (y: f32)", soft_relu_forward},

@@ -1,4 +1,5 @@
-/* softmax: y = exp(x - max) / sum, x - max held above -64 so that no probability becomes 0 (its logarithm stays finite). */
+/* softmax: y = exp(x - max) / sum, x - max held above -64 so that no probability becomes 0 (its
+ * logarithm stays finite). */
 #include "distributions.cuh"
 
 namespace {
@@ -18,7 +19,8 @@ struct share {
         float sum = 0.0f;
         PK_EACH_CLASS(c, s, lane) sum += power(from[c * s.inner], most);
         const float part = 1.0f / pk_warp_sum(sum);
-        PK_EACH_CLASS(c, s, lane) pk_put(out + first + c * s.inner, power(from[c * s.inner], most) * part, add);
+        PK_EACH_CLASS(c, s, lane)
+        pk_put(out + first + c * s.inner, power(from[c * s.inner], most) * part, add);
     }
 };
 
@@ -43,16 +45,17 @@ struct back {
 pk_status forward(const pk_call *call) {
     pk_places s = {};
     PK_TRY(pk_places_of(call, &call->in[0], call->attr[0].i, &s));
-    return pk_each_place(call, s, share{s, pk_f32(&call->out[0]), pk_f32(&call->in[0]), pk_adds(call, 0)});
+    return pk_each_place(call, s,
+                         share{s, pk_f32(&call->out[0]), pk_f32(&call->in[0]), pk_adds(call, 0)});
 }
 pk_status backward(const pk_call *call) {
     pk_places s = {};
     PK_TRY(pk_places_of(call, &call->in[0], call->attr[0].i, &s));
-    return pk_each_place(call, s, back{s, pk_f32(&call->out[0]), pk_f32(&call->in[0]), pk_f32(&call->in[1]),
-                                       pk_adds(call, 0)});
+    return pk_each_place(call, s,
+                         back{s, pk_f32(&call->out[0]), pk_f32(&call->in[0]), pk_f32(&call->in[1]),
+                              pk_adds(call, 0)});
 }
 } /* namespace */
 
-PK_OP(softmax,
-      {"softmax.forward(x: f32; axis: int) -> (y: f32)", forward},
+PK_OP(softmax, {"softmax.forward(x: f32; axis: int) -> (y: f32)", forward},
       {"softmax.backward(y: f32, dy: f32; axis: int) -> (dx: f32)", backward});

@@ -1,26 +1,27 @@
 /* softmax_with_cross_entropy: log-softmax and cross-entropy in one, right for scores of any size.
  *
- * Nothing of the size of x is saved: `stats` keeps, for each distribution, its largest score m and l = log(sum(exp(x - m))),
- * from which the backward kernel makes p = exp(x - m - l) again.  m and l stay apart because their sum would lose the
- * digits of l where scores are large. */
+ * Nothing of the size of x is saved: `stats` keeps, for each distribution, its largest score m and
+ * l = log(sum(exp(x - m))), from which the backward kernel makes p = exp(x - m - l) again.  m and l
+ * stay apart because their sum would lose the digits of l where scores are large. */
 #include "distributions.cuh"
 #include "rows.cuh"
 
 namespace {
 struct task {
     pk_places s = {};
-    float *out, *stats_out;      /* loss [places] and stats [places, 2]; or dx [outer, classes, inner] */
-    const float *x;              /* [outer, classes, inner] */
-    const int64_t *label;        /* hard: [places]; NULL when soft */
-    const float *soft;           /* [outer, classes, inner] */
-    const float *weight;         /* [classes] or NULL: what a label counts */
-    const float *stats, *dloss;  /* backward: [places, 2], [places] */
+    float *out, *stats_out; /* loss [places] and stats [places, 2]; or dx [outer, classes, inner] */
+    const float *x; /* [outer, classes, inner] */
+    const int64_t *label; /* hard: [places]; NULL when soft */
+    const float *soft; /* [outer, classes, inner] */
+    const float *weight; /* [classes] or NULL: what a label counts */
+    const float *stats, *dloss; /* backward: [places, 2], [places] */
     int64_t ignore;
     int add, add_stats;
     PK_DEVICE float worth(int64_t of) const { return weight ? weight[of] : 1.0f; }
 };
 
-/* A label that is the largest score has the loss log(1 + the others' sum): it keeps its digits however small it is. */
+/* A label that is the largest score has the loss log(1 + the others' sum): it keeps its digits
+ * however small it is. */
 struct loss {
     task k;
     PK_DEVICE void at(int64_t place, int64_t first, int lane) const {
@@ -33,7 +34,8 @@ struct loss {
         float value = counts ? k.worth(label) * (l - gap) : 0.0f;
         if (k.soft) {
             float sum = 0.0f;
-            PK_EACH_CLASS(c, k.s, lane) sum = fmaf(k.soft[first + c * k.s.inner], l - (x[c * k.s.inner] - m), sum);
+            PK_EACH_CLASS(c, k.s, lane)
+            sum = fmaf(k.soft[first + c * k.s.inner], l - (x[c * k.s.inner] - m), sum);
             value = pk_warp_sum(sum);
         }
         if (lane != 0) return;
@@ -61,24 +63,30 @@ struct back {
             const int64_t e = first + c * k.s.inner;
             const float z = k.x[e] - m - l;
             /* An ignored place may hold anything: 0 times infinity is not 0. */
-            const float v = ignored ? 0.0f : k.soft ? expf(z) * total - k.soft[e] : c == label ? expm1f(z) : expf(z);
+            const float v = ignored      ? 0.0f
+                            : k.soft     ? expf(z) * total - k.soft[e]
+                            : c == label ? expm1f(z)
+                                         : expf(z);
             pk_put(k.out + e, ignored ? 0.0f : v * d, k.add);
         }
     }
 };
 
-/* Fills what both directions need and checks the labels.  Attributes: soft_label, axis, ignore_index. */
+/* Fills what both directions need and checks the labels.  Attributes: soft_label, axis,
+ * ignore_index. */
 pk_status prepare(const pk_call *call, task *k) {
     const pk_view *x = &call->in[0], *label = &call->in[1], *weight = &call->in[2];
     const int soft = call->attr[0].i != 0;
     PK_TRY(pk_places_of(call, x, call->attr[1].i, &k->s));
     const int64_t places = k->s.outer * k->s.inner, wanted = soft ? pk_count(x) : places;
     if (pk_count(label) != wanted || label->dtype != (soft ? PK_F32 : PK_I64))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "label has %lld elements of type %d, %lld %s are needed",
-                       (long long)pk_count(label), (int)label->dtype, (long long)wanted, soft ? "f32" : "i64");
+        return pk_fail(
+            call, PK_BAD_SHAPE, -1, "label has %lld elements of type %d, %lld %s are needed",
+            (long long)pk_count(label), (int)label->dtype, (long long)wanted, soft ? "f32" : "i64");
     if (weight->data != NULL && (soft || pk_count(weight) != k->s.classes))
         return pk_fail(call, PK_BAD_SHAPE, -1, "weight has %lld elements, x has %lld classes%s",
-                       (long long)pk_count(weight), (long long)k->s.classes, soft ? " and soft labels" : "");
+                       (long long)pk_count(weight), (long long)k->s.classes,
+                       soft ? " and soft labels" : "");
     k->x = pk_f32(x);
     k->weight = pk_f32(weight);
     k->ignore = call->attr[2].i;
@@ -108,8 +116,11 @@ pk_status backward_x(const pk_call *call) {
 }
 } /* namespace */
 
-PK_OP(softmax_with_cross_entropy,
-      {"softmax_with_cross_entropy.forward(x: f32, label: any, weight?: f32; soft_label: bool, axis: int, "
-       "ignore_index: int) -> (loss: f32, stats: f32)", forward},
-      {"softmax_with_cross_entropy.backward_x(x: f32, label: any, weight?: f32, stats: f32, dloss: f32; soft_label: bool, "
-       "axis: int, ignore_index: int) -> (dx: f32)", backward_x});
+PK_OP(
+    softmax_with_cross_entropy,
+    {"softmax_with_cross_entropy.forward(x: f32, label: any, weight?: f32; soft_label: bool, axis: int, "
+     "ignore_index: int) -> (loss: f32, stats: f32)",
+     forward},
+    {"softmax_with_cross_entropy.backward_x(x: f32, label: any, weight?: f32, stats: f32, dloss: f32; soft_label: bool, "
+     "axis: int, ignore_index: int) -> (dx: f32)",
+     backward_x});

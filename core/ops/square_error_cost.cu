@@ -8,7 +8,9 @@ struct square {
 /* sign: 2 for x, -2 for the label */
 struct slope {
     float sign;
-    PK_DEVICE float operator()(float x, float label, float dloss) const { return (x - label) * sign * dloss; }
+    PK_DEVICE float operator()(float x, float label, float dloss) const {
+        return (x - label) * sign * dloss;
+    }
 };
 
 pk_status forward(const pk_call *call) { return pk_map<2>(call, square{}); }
@@ -16,7 +18,7 @@ pk_status backward_x(const pk_call *call) { return pk_map<3>(call, slope{2.0f});
 pk_status backward_label(const pk_call *call) { return pk_map<3>(call, slope{-2.0f}); }
 } /* namespace */
 
-PK_OP(square_error_cost,
-      {"square_error_cost.forward(x: f32, label: f32) -> (loss: f32)", forward},
+PK_OP(square_error_cost, {"square_error_cost.forward(x: f32, label: f32) -> (loss: f32)", forward},
       {"square_error_cost.backward_x(x: f32, label: f32, dloss: f32) -> (dx: f32)", backward_x},
-      {"square_error_cost.backward_label(x: f32, label: f32, dloss: f32) -> (dlabel: f32)", backward_label});
+      {"square_error_cost.backward_label(x: f32, label: f32, dloss: f32) -> (dlabel: f32)",
+       backward_label});

@@ -20,11 +20,12 @@ pk_status sum_forward(const pk_call *call) {
     if (call->n_in < 1) return pk_fail(call, PK_BAD_SHAPE, -1, "needs at least one tensor");
     for (int32_t i = 0; i < call->n_in; i++)
         if (pk_count(&call->in[i]) != n)
-            return pk_fail(call, PK_BAD_SHAPE, -1, "input %d has %lld elements, the output %lld", (int)i,
-                           (long long)pk_count(&call->in[i]), (long long)n);
+            return pk_fail(call, PK_BAD_SHAPE, -1, "input %d has %lld elements, the output %lld",
+                           (int)i, (long long)pk_count(&call->in[i]), (long long)n);
     for (int32_t first = 0; first < call->n_in; first += MOST) {
         add_up s = {pk_f32(&call->out[0]), {}, 0, first > 0 || pk_adds(call, 0)};
-        for (; s.count < MOST && first + s.count < call->n_in; s.count++) s.in[s.count] = pk_f32(&call->in[first + s.count]);
+        for (; s.count < MOST && first + s.count < call->n_in; s.count++)
+            s.in[s.count] = pk_f32(&call->in[first + s.count]);
         PK_TRY(pk_each(call, n, s));
     }
     return PK_OK;

@@ -6,7 +6,10 @@ struct tanh_shrink {
     PK_DEVICE float operator()(float x) const { return x - tanhf(x); }
 };
 struct dtanh_shrink {
-    PK_DEVICE float operator()(float x, float dy) const { const float t = tanhf(x); return dy * (t * t); }
+    PK_DEVICE float operator()(float x, float dy) const {
+        const float t = tanhf(x);
+        return dy * (t * t);
+    }
 };
 pk_status tanh_shrink_forward(const pk_call *call) { return pk_map<1>(call, tanh_shrink{}); }
 pk_status tanh_shrink_backward(const pk_call *call) { return pk_map<2>(call, dtanh_shrink{}); }

@@ -10,8 +10,12 @@ struct dthresholded_relu {
     float threshold;
     PK_DEVICE float operator()(float x, float dy) const { return x <= threshold ? 0.0f : dy; }
 };
-pk_status thresholded_relu_forward(const pk_call *call) { return pk_map<1>(call, thresholded_relu{(float)call->attr[0].f}); }
-pk_status thresholded_relu_backward(const pk_call *call) { return pk_map<2>(call, dthresholded_relu{(float)call->attr[0].f}); }
+pk_status thresholded_relu_forward(const pk_call *call) {
+    return pk_map<1>(call, thresholded_relu{(float)call->attr[0].f});
+}
+pk_status thresholded_relu_backward(const pk_call *call) {
+    return pk_map<2>(call, dthresholded_relu{(float)call->attr[0].f});
+}
 } /* namespace */
 
 PK_OP(thresholded_relu,

@@ -5,8 +5,8 @@
 namespace {
 struct order {
     int32_t n;
-    int64_t dim[PK_MAX_DIM];    /* of y */
-    int64_t step[PK_MAX_DIM];   /* elements of x from one index of that dimension to the next */
+    int64_t dim[PK_MAX_DIM]; /* of y */
+    int64_t step[PK_MAX_DIM]; /* elements of x from one index of that dimension to the next */
     PK_DEVICE int64_t from(int64_t i) const {
         int64_t at = 0;
         for (int32_t d = n - 1; d >= 0; d--) {
@@ -35,8 +35,8 @@ pk_status find(const pk_call *call, order *o) {
     const int64_t *perm = call->attr[0].list;
     int64_t step[PK_MAX_DIM], size = 1;
     if (perm[0] != x->ndim || y->ndim != x->ndim || x->dtype != y->dtype)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld dimensions named, x has %d, y %d", (long long)perm[0], (int)x->ndim,
-                       (int)y->ndim);
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld dimensions named, x has %d, y %d",
+                       (long long)perm[0], (int)x->ndim, (int)y->ndim);
     for (int32_t d = x->ndim - 1; d >= 0; d--) step[d] = size, size *= x->dim[d];
     uint32_t seen = 0;
     int64_t before = -2;
@@ -44,7 +44,8 @@ pk_status find(const pk_call *call, order *o) {
     for (int32_t d = 0; d < y->ndim; d++) {
         const int64_t p = perm[1 + d];
         if (p < 0 || p >= x->ndim || (seen >> p & 1u) || y->dim[d] != x->dim[p])
-            return pk_fail(call, PK_BAD_SHAPE, -1, "dimension %lld of x cannot be dimension %d of y", (long long)p, (int)d);
+            return pk_fail(call, PK_BAD_SHAPE, -1,
+                           "dimension %lld of x cannot be dimension %d of y", (long long)p, (int)d);
         seen |= 1u << p;
         if (p == before + 1) {
             o->dim[o->n - 1] *= y->dim[d];
@@ -59,7 +60,8 @@ pk_status find(const pk_call *call, order *o) {
 }
 
 template <class T> pk_status move_as(const pk_call *call, const order &o) {
-    return pk_each(call, pk_count(&call->out[0]), move<T>{o, (T *)call->out[0].data, (const T *)call->in[0].data});
+    return pk_each(call, pk_count(&call->out[0]),
+                   move<T>{o, (T *)call->out[0].data, (const T *)call->in[0].data});
 }
 
 pk_status transpose_forward(const pk_call *call) {
@@ -67,7 +69,8 @@ pk_status transpose_forward(const pk_call *call) {
     PK_TRY(find(call, &o));
     PK_TRY(pk_check_add(call, 0));
     if (pk_adds(call, 0))
-        return pk_each(call, pk_count(&call->out[0]), move_add{o, pk_f32(&call->out[0]), pk_f32(&call->in[0])});
+        return pk_each(call, pk_count(&call->out[0]),
+                       move_add{o, pk_f32(&call->out[0]), pk_f32(&call->in[0])});
     switch (pk_element_bytes(call->in[0].dtype)) {
     case 8: return move_as<uint64_t>(call, o);
     case 4: return move_as<uint32_t>(call, o);

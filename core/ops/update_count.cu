@@ -11,7 +11,8 @@ struct raise {
 /* count [1] -> count_out [1], the same memory */
 pk_status forward(const pk_call *call) {
     if (pk_count(&call->in[0]) != 1 || pk_count(&call->out[0]) != 1)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "count has %lld elements, expected 1", (long long)pk_count(&call->in[0]));
+        return pk_fail(call, PK_BAD_SHAPE, -1, "count has %lld elements, expected 1",
+                       (long long)pk_count(&call->in[0]));
     return pk_each(call, 1, raise{pk_i64(&call->out[0]), pk_i64(&call->in[0])});
 }
 } /* namespace */

@@ -154,7 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = build().main(args=given, prog_name="paddlecli", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by `>&-`
+            sys.stdout.flush()
     except BaseException as error:
         return report(error, given)
     return code if isinstance(code, int) else 0

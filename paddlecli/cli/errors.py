@@ -12,6 +12,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from paddlecli.errors import Interrupted, PaddleCliError, ResourceError, UsageError
@@ -39,10 +40,14 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
     if "--json" in options:
         _print_json(known, error)
     elif known is not None:
-        print(f"error: {known}" if _one_line(known) else str(known), file=sys.stderr)
+        _tell(f"error: {known}" if _one_line(known) else str(known))
     elif "--debug" not in options:
-        print(_bug(error), file=sys.stderr)
+        _tell(_bug(error))
     return known.exit_code if known is not None else BUG
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
 
 
 def _options(arguments: Sequence[str]) -> list[str]:
@@ -64,7 +69,13 @@ def _expected(error: BaseException) -> PaddleCliError | None:
         return ResourceError("out of memory", hint="use a smaller train.batch_size")
     if isinstance(error, OSError) and error.errno in _FULL:
         return ResourceError(f"no space left on the disk: {error.filename or 'writing'}")
-    return _from_click(error)
+    return _from_click(error) or _from_user(error)
+
+
+def _from_user(error: BaseException) -> PaddleCliError | None:
+    """The error of a user's own function, where code was loaded."""
+    plugins = sys.modules.get("paddlecli.config.plugins")
+    return plugins.raised_by_user(error) if plugins and isinstance(error, Exception) else None
 
 
 def _from_click(error: BaseException) -> PaddleCliError | None:
@@ -102,7 +113,7 @@ def _print_json(known: PaddleCliError | None, error: BaseException) -> None:
         found = {
             "error": {"code": BUG, "kind": "bug", "message": message, "hint": None, "where": []}
         }
-    print(json.dumps(found, sort_keys=True, allow_nan=False), file=sys.stderr)
+    _tell(json.dumps(found, sort_keys=True, allow_nan=False))
 
 
 def _print_traceback(error: BaseException) -> None:
@@ -112,7 +123,7 @@ def _print_traceback(error: BaseException) -> None:
 
 def _bug(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return (
         f"error: this is a bug in paddlecli: {type(error).__name__}: {error}{place}\n"
         "hint: run it again with --debug for the traceback, and report it"

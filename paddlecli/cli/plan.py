@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from paddlecli.cli.options import Code
+
 STAGES = ("graph", "gradients", "fused", "memory")
 
 
@@ -15,6 +17,7 @@ def command(
     override: Annotated[
         list[str] | None, typer.Option("--override", "-o", metavar="KEY=VALUE", help="Change a setting.")
     ] = None,
+    code: Code = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
     """Print what is built from a recipe: its network, gradients, fused steps, memory plan."""
@@ -22,12 +25,14 @@ def command(
     from paddlecli.compiler.optimizer import optimizers
     from paddlecli.compiler.pipeline import stages
     from paddlecli.config.load import load_recipe
+    from paddlecli.config.plugins import load_code
     from paddlecli.engine.prepare import fields_of
     from paddlecli.errors import UsageError
     from paddlecli.models.build import build
 
     if stage not in STAGES:
         raise UsageError(f"--stage {stage}: expected one of {', '.join(STAGES)}")
+    load_code(code or ())
     recipe = load_recipe(name, override or ())
     text = stages(build(recipe, fields_of(recipe)), optimizers(recipe))[stage]
     if as_json:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from paddlecli.cli.options import Code, Device
+
 if TYPE_CHECKING:
     from paddlecli.data.records import Record
 
@@ -29,23 +31,27 @@ def command(
         Path | None, typer.Option(metavar="DIR", help="Write what the network sees of each input.")
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads; results do not change.")] = None,
+    device: Device = None,
+    code: Code = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")] = False,
 ) -> None:
     """Apply a trained run to inputs: one record each, in order. Exit code 4 if any failed."""
     from paddlecli import settings
     from paddlecli.cli.output import tell
+    from paddlecli.config.plugins import load_code
     from paddlecli.data.inputs import read_inputs
     from paddlecli.engine.modeldir import described
     from paddlecli.engine.predict import Predictor, model_of
     from paddlecli.engine.report import listed
     from paddlecli.errors import DataError
 
+    load_code(code or ())
     model = model_of(run)
     records = read_inputs(model.preprocessing, inputs or (), field or (), text or ())
     if save_preprocessed is not None:
         records = _saving(records, save_preprocessed)
-    with settings.flags(threads=threads):
+    with settings.flags(threads=threads, device=device):
         predictor = Predictor(model)
     if not quiet:
         tell(f"model: {described(model.note)}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from paddlecli import assets
+from paddlecli.cli.options import Code
 from paddlecli.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -34,10 +35,6 @@ Overrides = Annotated[
     typer.Option(
         "-o", "--override", metavar="KEY=VALUE", help="Change a setting; may be repeated."
     ),
-]
-Code = Annotated[
-    list[str] | None,
-    typer.Option("--code", metavar="FILE.py", help="Your own code; may be repeated."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -132,7 +129,8 @@ def list_command(as_json: Json = False) -> None:
     """List the shipped recipes."""
     found = list_recipes()
     if as_json:
-        return _print_json({"recipes": found})
+        _print_json({"recipes": found})
+        return
     width = max((len(r["name"]) for r in found), default=0)
     for recipe in found:
         typer.echo(f"{recipe['name']:{width}}  {recipe['description']}".rstrip())
@@ -143,7 +141,8 @@ def cat_command(recipe: Name, as_json: Json = False) -> None:
     """Print a recipe's file as it stands."""
     path, text = read_text(recipe)
     if as_json:
-        return _print_json({"file": path, "text": text})
+        _print_json({"file": path, "text": text})
+        return
     typer.echo(text, nl=False)
 
 
@@ -160,16 +159,19 @@ def show_command(
     """Print a recipe with everything it extends, all defaults and overrides, resolved."""
     loaded = load(recipe, override, code)
     if origin:
-        return _show_origins(loaded, as_json)
+        _show_origins(loaded, as_json)
+        return
     if as_json:
-        return _print_json({"recipe": loaded.as_dict()})
+        _print_json({"recipe": loaded.as_dict()})
+        return
     typer.echo(loaded.to_yaml(), nl=False)
 
 
 def _show_origins(recipe: Recipe, as_json: bool) -> None:
     found = list(origins(recipe))
     if as_json:
-        return _print_json({"values": found})
+        _print_json({"values": found})
+        return
     lines = [f"{r['key']}: {json.dumps(r['value'], ensure_ascii=False)}" for r in found]
     width = min(max(map(len, lines)), 60)
     for line, record in zip(lines, found, strict=True):
@@ -183,6 +185,7 @@ def validate_command(
     """Check recipes: keys, types, ranges and names. Exit code 3 and all faults for a wrong one."""
     names = check_all(recipe, override, code)
     if as_json:
-        return _print_json({"valid": names})
+        _print_json({"valid": names})
+        return
     for name in names:
         typer.echo(f"{name}: valid")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from paddlecli.cli.options import Code, Device
+
 if TYPE_CHECKING:
     from paddlecli.engine.fit import Options
     from paddlecli.engine.report import Result
@@ -23,7 +25,7 @@ def command(
         list[str] | None, typer.Option("--override", "-o", metavar="KEY=VALUE", help="Change a setting.")
     ] = None,
     resume: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Continue a run: a path, an id, or `last`.")
+        str | None, typer.Option(metavar="RUN", help="Continue a run: a path, an id, or the word `last`.")
     ] = None,
     run_dir: Annotated[Path | None, typer.Option(help="Folder to write; a fresh one if left out.")] = None,
     run_name: Annotated[
@@ -36,6 +38,8 @@ def command(
         int | None, typer.Option(help="Batches an epoch (-o train.limit_batches=N).")
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads; results do not change.")] = None,
+    device: Device = None,
+    code: Code = None,
     max_time: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Save and stop after 90s, 30m, 2h ...")
     ] = None,
@@ -55,15 +59,17 @@ def command(
     """Train a recipe, or continue a run with --resume."""
     from paddlecli import settings
     from paddlecli.cli.output import duration, recipe_name
+    from paddlecli.config.plugins import load_code
     from paddlecli.engine.fit import Options
     from paddlecli.errors import UsageError
 
     flags = {"train.epochs": epochs, "train.seed": seed, "train.limit_batches": limit_batches, "name": run_name}
     overrides = [*(override or ()), *(f"{k}={v}" for k, v in flags.items() if v is not None)]
     options = Options(
-        run_dir=run_dir, force=force, streamed=streamed, max_seconds=duration(max_time), profile=profile
-    )
-    with settings.flags(threads=threads):
+        run_dir=run_dir, force=force, streamed=streamed, max_seconds=duration(max_time), profile=profile,
+        code=load_code(code or ()),
+    )  # fmt: skip
+    with settings.flags(threads=threads, device=device):
         if resume is not None:
             if config is not None or name is not None or run_dir is not None or force or dry_run:
                 raise UsageError("--resume takes the run's own recipe and directory",
@@ -94,13 +100,14 @@ def _train(
 
 def _report(result: Result, as_json: bool, quiet: bool) -> None:
     from paddlecli.cli.output import print_json, tell
-    from paddlecli.engine.bench import table
 
     if as_json:
         print_json(result.as_dict())
     if not quiet:
         tell(result.text())
     if result.profile:
+        from paddlecli.engine.bench import table
+
         tell(table(result.profile))
 
 

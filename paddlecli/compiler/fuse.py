@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from paddlecli import ops
-from paddlecli.graph.ir import Entry, Item, Loop, Node, Tensor, flat, storage_of
+from paddlecli.graph.ir import Entry, Item, Loop, Node, Origin, Tensor, flat, storage_of
 from paddlecli.ops.base import Attr
 
 ACTIVATIONS = ("none", "relu", "tanh", "sigmoid")
@@ -144,6 +144,7 @@ def _is_bias(node: Node, axis: int) -> bool:
 def _merged(node: Node, parts: list[Node], bias: Tensor | None, activation: int) -> Node:
     last = parts[-1]
     result = {"y": last.outputs[0]}
+    origin = _origin(parts)
     if node.kernel.op == "conv2d":
         attrs: dict[str, Attr] = {**node.attrs, "activation": activation}
         return replace(
@@ -151,11 +152,16 @@ def _merged(node: Node, parts: list[Node], bias: Tensor | None, activation: int)
             args={**node.args, "b": bias},
             results=result,
             attrs=attrs,
+            origin=origin,
             accumulate=_flags(last, "y"),
         )
     attrs = {"num_flatten_dims": node.attrs["num_flatten_dims"], "activation": activation}
     args = {"x": node.args["x"], "w": node.args["y"], "b": bias}
-    return Node(ops.get("fc").forward, args, result, attrs, node.origin, _flags(last, "y"))
+    return Node(ops.get("fc").forward, args, result, attrs, origin, _flags(last, "y"))
+
+
+def _origin(parts: Sequence[Node]) -> Origin:
+    return parts[0].origin.joined(*(p.origin for p in parts[1:]))
 
 
 def _flags(node: Node, port: str) -> frozenset[str]:
@@ -175,7 +181,8 @@ def _norm_chain(node: Node, view: _Readers, here: set[int]) -> tuple[Node, list[
         return None
     attrs: dict[str, Attr] = {**node.attrs, "activation": 1}
     results = {**node.results, "y": following.outputs[0]}
-    return replace(node, attrs=attrs, results=results), [node, following]
+    parts = [node, following]
+    return replace(node, attrs=attrs, results=results, origin=_origin(parts)), parts
 
 
 # -- gradients -------------------------------------------------------------------------------------
@@ -202,7 +209,7 @@ def _weight_and_bias(nodes: list[Node]) -> list[Node]:
             {"x": node.args["x"], "dy": node.args["dz"]},
             {"dw": node.outputs[0], "db": partner.outputs[0]},
             {},
-            node.origin,
+            _origin([node, partner]),
             frozenset(accumulate),
             node.guard,
         )

@@ -39,9 +39,15 @@ class Storage:
     """First value of each optimizer slot."""
 
     def range(self, name: str, klass: str, dtype: str) -> int:
-        """Index of the range of that name, made at first use."""
+        """Index of the range of that name, made at first use.
+
+        Raises:
+            ValueError: it holds another element type: an update walks numbers of one type.
+        """
         for i, r in enumerate(self.ranges):
             if r.name == name:
+                if r.dtype != dtype:
+                    raise ValueError(f"range {name} holds {r.dtype}, not {dtype}")
                 return i
         self.ranges.append(Range(name, klass, dtype))
         return len(self.ranges) - 1

@@ -27,12 +27,14 @@ _RANGES = {
 _LISTED = 16
 
 
-def check(root: Node) -> tuple[Recipe | None, list[Fault]]:
+def check(root: Node, built: bool = False) -> tuple[Recipe | None, list[Fault]]:
     """The recipe (None with faults). Fills in the defaults of registered names' arguments and
-    turns relative paths into absolute ones, in `root` itself."""
+    turns relative paths into absolute ones, in `root` itself. What makes the network is not looked
+    up where that is `built`."""
     faults: list[Fault] = []
     for call in calls_of(root):
-        faults.extend(_check_call(call, root))
+        if not built or call.path[0] not in ("model", "metrics"):
+            faults.extend(_check_call(call, root))
     faults.extend(_check_names(root))
     try:
         recipe = Recipe.model_validate_json(json.dumps(root.plain()))

@@ -26,12 +26,15 @@ from paddlecli.errors import ConfigError, Fault, Where
 __all__ = ["Recipe", "load_recipe"]
 
 
-def load_recipe(source: str | FilePath, overrides: Sequence[str] = ()) -> Recipe:
+def load_recipe(
+    source: str | FilePath, overrides: Sequence[str] = (), *, built: bool = False
+) -> Recipe:
     """Read a recipe, its `extends` and the overrides, and check all of it.
 
     source: a path (`./x.yaml`, or any Path), a shipped recipe's name (`fit_a_line`), or `-` for
     stdin.
     overrides: `a.b=value` or `~a.b`, as given with `-o`.
+    built: the network exists already, so names in `model` and `metrics` are not looked up.
     Raises ConfigError with all faults of the first stage that has any.
     """
     files = _Files()
@@ -49,10 +52,11 @@ def load_recipe(source: str | FilePath, overrides: Sequence[str] = ()) -> Recipe
     assert isinstance(root.value, dict)
     root.value.setdefault("name", Node(files.default_name, DEFAULT))
     faults += Interpolation(root, defaults, _wants_text).run()
-    recipe, found = check(root)
+    recipe, found = check(root, built)
     if recipe is None or faults:
         raise ConfigError.of([*faults, *found], files.subject)
     recipe._source = files.subject
+    recipe._changed = tuple(".".join(o.parts) for o in options if isinstance(o, Override))
     recipe._origins = {p: n.origin for p, n in root.walk()}
     recipe._mappings = frozenset(p for p, n in root.walk() if isinstance(n.value, dict))
     return recipe

@@ -6,10 +6,12 @@ part of the traceback that lies in the user's own files.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,15 +22,25 @@ GROUP = "paddlecli.plugins"
 _loaded: set[str] = set()
 
 
-def load_code(files: Sequence[str | Path] = ()) -> None:
+@dataclass(frozen=True, slots=True)
+class CodeFile:
+    """A file of user code: its absolute path, and the sha256 of its content in hexadecimal."""
+
+    path: str
+    sha256: str
+
+
+def load_code(files: Sequence[str | Path] = ()) -> tuple[CodeFile, ...]:
     """Import the installed plug-ins, then each file in order, as a module of its own; all once.
 
+    Returns what the files are, for the record of a run.
     Raises ConfigError for a file that is missing, UserCodeError for what user code raises.
     """
     from importlib.metadata import entry_points
 
     for point in entry_points(group=GROUP):
         _once(f"{GROUP}:{point.name}", f"plugin {point.name}", point.load)
+    found: dict[str, CodeFile] = {}
     for file in files:
         path = Path(file).expanduser().resolve()
         if not path.is_file():
@@ -36,6 +48,9 @@ def load_code(files: Sequence[str | Path] = ()) -> None:
         if path.suffix != ".py":
             raise ConfigError(f"--code {file}: expected a Python file, `NAME.py`")
         _once(str(path), str(file), partial(_import_file, path))
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        found[str(path)] = CodeFile(str(path), sha256)
+    return tuple(found.values())
 
 
 def _import_file(path: Path) -> None:
@@ -65,6 +80,16 @@ def _once(key: str, what: str, load: Callable[[], Any]) -> None:
     except BaseException as error:
         message = f"{what} failed: {type(error).__name__}: {error}"
         raise UserCodeError(message, user_trace(error)) from error
+
+
+def raised_by_user(error: BaseException) -> UserCodeError | None:
+    """What to tell when a function of a loaded file raised; None where no such file took part."""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        if file in _loaded:
+            message = f"{Path(file).name}, line {line}: {type(error).__name__}: {error}"
+            return UserCodeError(message, user_trace(error))
+    return None
 
 
 def user_trace(error: BaseException) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr
@@ -62,6 +63,7 @@ class Recipe(Section):
     _origins: dict[Path, Origin] = PrivateAttr(default_factory=dict)
     _mappings: frozenset[Path] = PrivateAttr(default=frozenset())
     _source: str = PrivateAttr(default="")
+    _changed: tuple[str, ...] = PrivateAttr(default=())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Recipe) and self.as_dict() == other.as_dict()
@@ -73,6 +75,11 @@ class Recipe(Section):
     def source(self) -> str:
         """The file or the shipped recipe's name that this was loaded from."""
         return self._source
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The keys that overrides set or removed."""
+        return self._changed
 
     def origin(self, path: Path) -> Origin:
         """Where the value at `path` came from; the default's origin for one that nobody wrote."""
@@ -89,6 +96,12 @@ class Recipe(Section):
             if found.kind != "default":
                 return found.where(path)
         return DEFAULT.where(path)
+
+    def quoted(self, where: Where) -> Where:
+        """The same place with its source line, where the recipe has a value there."""
+        at = (where.file, where.line)
+        text = next((o.text for o in self._origins.values() if (o.file, o.line) == at), where.text)
+        return replace(where, text=text)
 
     def origins(self) -> Iterator[tuple[Path, Any, Origin]]:
         """Every resolved value that is not a mapping or a list of mappings: path, value, origin."""

@@ -40,7 +40,7 @@ class CardModel(BaseModel):
     """Base of all parts of a card."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+        extra="forbid", frozen=True, strict=True
     )
 
 

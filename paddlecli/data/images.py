@@ -39,7 +39,8 @@ class Picture:
 
 
 def load(data: bytes, source: str) -> Image.Image:
-    """A decoded picture, turned upright as its EXIF entry says.
+    """A decoded picture, turned upright as its EXIF entry says; `info["frames"]` is how many the
+    file holds, of which this is the first.
 
     Raises:
         DataError: foreign, damaged, cut off, or absurdly large; names the source.
@@ -56,10 +57,14 @@ def load(data: bytes, source: str) -> Image.Image:
                 f"(at most {_MOST_PIXELS})"
             )
         image.load()
-        return ImageOps.exif_transpose(image)
+        turned = ImageOps.exif_transpose(image)
+        turned.info["frames"] = getattr(image, "n_frames", 1)
+        return turned
     except UnidentifiedImageError:
         raise DataError(f"{source}: not a picture (it begins with {data[:8].hex(' ')})") from None
-    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
+    except Image.DecompressionBombError:
+        raise DataError(f"{source}: more than {_MOST_PIXELS} pixels are too many") from None
+    except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(f"{source}: the picture is damaged: {error}") from None
 
 
@@ -86,11 +91,12 @@ def picture(
     """
     image = load(data, source)
     channels, height, width = shape
+    frames = image.info["frames"]
+    notes = [f"the first of {frames} pictures in the file"] if frames > 1 else []
     if channels == 3:
-        resized = image.convert("RGB").resize((width, height))
-        return Picture(np.ascontiguousarray(np.asarray(resized, np.uint8).transpose(2, 0, 1)), ())
+        array = np.asarray(image.convert("RGB").resize((width, height)), np.uint8)
+        return Picture(np.ascontiguousarray(array.transpose(2, 0, 1)), tuple(notes))
     plane = grey(image)
-    notes: list[str] = []
     if ink is not None:
         plane = _light_ink(plane, source, notes)
     plane = (
@@ -134,6 +140,8 @@ def _light_ink(plane: Plane, source: str, notes: list[str]) -> Plane:
         ink, full = plane - ground, 255.0 - ground
     noise = 4.0 * float(np.median(np.abs(border - ground)))
     ink = np.where(ink > noise, ink, 0.0)
+    if not ink.any():
+        raise DataError(f"{source}: no ink found: nothing stands out from the picture's border")
     return np.clip(ink * (255.0 / full), 0.0, 255.0)
 
 

@@ -35,15 +35,15 @@ def mix64(counter: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return x
 
 
-def random_words(count: int, *key: int) -> NDArray[np.uint64]:
-    """`count` 64-bit words that depend on the key and the position alone."""
+def random_words(count: int, *key: int, first: int = 0) -> NDArray[np.uint64]:
+    """`count` 64-bit words that depend on the key and the position alone, those from `first` on."""
     golden = 0x9E3779B97F4A7C15
     state = 0
     for part in key:
         word = np.array([(state + golden * (part + 1)) % 2**64], np.uint64)
         state = int(mix64(word)[0])
-    counter = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(golden) + np.uint64(state)
-    return mix64(counter)
+    counter = np.arange(first + 1, first + count + 1, dtype=np.uint64)
+    return mix64(counter * np.uint64(golden) + np.uint64(state))
 
 
 class Loader:

@@ -27,7 +27,11 @@ class Ahead:
         """
         made, self._next = self._next, None
         fits = made is not None and made[0] == step
-        work = made[1].result() if made and fits else self._maker.make(order, batch, count, step, gather=True)
+        work = (
+            made[1].result()
+            if made and fits
+            else self._maker.make(order, batch, count, step, gather=True)
+        )
         done = int(work.iterations[-1]) + 1
         following = min(count, most - done)
         if following > 0:

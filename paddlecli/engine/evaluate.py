@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from paddlecli.compiler.pipeline import compile_graph
-from paddlecli.config.load import load_recipe
-from paddlecli.engine import modeldir
+from paddlecli.config.plugins import CodeFile
+from paddlecli.engine import modeldir, stored
 from paddlecli.engine.evaluation import Evaluator, Measured
 from paddlecli.engine.interrupts import Signals, Worker
 from paddlecli.engine.machine import Machine
@@ -16,21 +16,26 @@ from paddlecli.errors import ConfigError, Interrupted, MetricError, UsageError
 
 
 def evaluate(
-    run: RunDir, split: str | None = None, threads: int | None = None, say: Callable[[str], None] = lambda text: None
-) -> Measured:
-    """The metrics of a run's saved parameters; `split` is the one that training evaluates if None.
+    run: RunDir, split: str | None = None, threads: int | None = None, say: Callable[[str], None] = lambda text: None,
+    code: Sequence[CodeFile] = (),
+) -> Measured:  # fmt: skip
+    """The metrics of a run's saved parameters; `split` is the one that training evaluates if None, `code` the user code that
+    was loaded for it.
 
     Raises:
         RunError: nothing was saved yet, or `model/` is damaged.
         DataError: the data are missing, or have no such split.
         ConfigError: the network has nothing to evaluate.
     """
-    recipe = load_recipe(run.config)
     model = modeldir.open_model(run.model)
     name = model.graph.roles.get("evaluate")
     if name is None:
         raise ConfigError(f"{run.path}: this network has no loss to evaluate")
-    data = data_of(recipe)
+    with stored.asking_for_code(run, code):
+        recipe = stored.recipe_of(run)
+        data = data_of(recipe)
+    for line in stored.changes(run, code):
+        say(line)
     if run.read("run.json").get("data", {}).get("fingerprint") != data.fingerprint:
         say(f"warning: {data.spec.name} has changed since the run was trained; its numbers cannot be compared")
     chosen = data[split or recipe.train.eval_split]

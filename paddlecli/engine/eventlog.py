@@ -11,15 +11,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from paddlecli.engine.board import Board
 from paddlecli.engine.files import json_line, replace, saving
 from paddlecli.engine.rundir import RunDir, now
 
 
 class EventLog:
-    """Appends to both files of a run."""
+    """Appends to both files of a run, and shows the events on a board where there is one."""
 
-    def __init__(self, run: RunDir) -> None:
-        self._run = run
+    def __init__(self, run: RunDir, board: Board | None = None) -> None:
+        self._run, self._board = run, board
         self._metrics: IO[str] = self._open(run.metrics)
         self._timing: IO[str] = self._open(run.timing)
 
@@ -32,6 +33,8 @@ class EventLog:
         """Writes one event that happened after `step` steps."""
         with saving(self._run.metrics):
             self._metrics.write(json_line({"event": event, "step": step, **values}) + "\n")
+        if self._board is not None:
+            self._board.add(event, step, values)
 
     def time(self, event: str, step: int, values: Mapping[str, Any]) -> None:
         """Writes the clock's side of an event."""
@@ -51,10 +54,12 @@ class EventLog:
             os.fsync(self._metrics.fileno())
 
     def close(self) -> None:
-        """Closes both files."""
+        """Closes the files."""
         with saving(self._run.metrics):
             self._metrics.close()
             self._timing.close()
+        if self._board is not None:
+            self._board.close()
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paddlecli import __version__, settings
-from paddlecli.config.load import load_recipe
+from paddlecli.config.plugins import CodeFile
 from paddlecli.config.recipe import Recipe
 from paddlecli.data.columns import Dataset
-from paddlecli.engine import eventlog, modeldir, rundir
+from paddlecli.engine import eventlog, modeldir, rundir, stored
+from paddlecli.engine.board import Board
 from paddlecli.engine.checkpoint import Snapshot, Store
 from paddlecli.engine.display import Display, Quiet
 from paddlecli.engine.eventlog import EventLog
@@ -24,7 +25,7 @@ from paddlecli.engine.loop import Means, Trainer
 from paddlecli.engine.machine import Machine
 from paddlecli.engine.place import Place
 from paddlecli.engine.prepare import Prepared, data_of, fields_of, prepare
-from paddlecli.engine.report import Result, Status, expectations, plural
+from paddlecli.engine.report import Result, Status, expectations, matters, plural
 from paddlecli.engine.rundir import RunDir
 from paddlecli.errors import PaddleCliError, RunError, UsageError
 
@@ -51,6 +52,7 @@ class Options:
         max_seconds: stop after so long.
         profile: time each operation.
         initial: parameters and states to start from, by name, instead of the initial values.
+        code: files of user code that were loaded; run.json says which.
         told: is given the result however the training ends, also when an error is raised behind it.
     """
 
@@ -61,6 +63,7 @@ class Options:
     max_seconds: float | None = None
     profile: bool = False
     initial: Mapping[str, NDArray[np.generic]] | None = None
+    code: Sequence[CodeFile] = ()
     told: Callable[[Result], None] = lambda result: None
 
 
@@ -94,12 +97,14 @@ def resume(
     Raises:
         RunError: it is in use, damaged, or its data have changed. Others as for `fit`.
     """
-    recipe = _resumed_recipe(run, overrides)
-    spec = fields_of(recipe)
-    graph = modeldir.read_graph(run.model) if (run.model / modeldir.GRAPH).is_file() else None
-    prepared = prepare(recipe, spec, graph)
-    data = data_of(recipe)
     show = display or Quiet()
+    graph = modeldir.read_graph(run.model) if (run.model / modeldir.GRAPH).is_file() else None
+    with stored.asking_for_code(run, options.code):
+        recipe = _resumed_recipe(run, overrides)
+        prepared = prepare(recipe, fields_of(recipe), graph)
+        data = data_of(recipe)
+    for line in stored.changes(run, options.code):
+        show.say(line)
     machine = _machine(prepared, options)
     run.claim()
     try:
@@ -121,11 +126,12 @@ def _restore(prepared: Prepared, machine: Machine, run: RunDir, show: Display) -
     recipe = prepared.recipe
     store = _store(recipe, run)
     snapshot = store.newest(show.say)
-    machine.write(prepared.graph.initial_values(recipe.train.seed))
     place = Place()
     if snapshot is not None:
         place = Place.of(snapshot.state)
         machine.restore(snapshot.model, snapshot.optimizer)
+    else:
+        machine.write(prepared.graph.initial_values(recipe.train.seed))
     eventlog.truncate(run.metrics, place.step)
     eventlog.truncate(run.timing, place.step)
     store.resume_at(place.step)
@@ -144,7 +150,7 @@ def _resumed_recipe(run: RunDir, overrides: Sequence[str]) -> Recipe:
                 hint=f"it may change {', '.join(CHANGEABLE)}; anything else makes a new run: "
                 f"paddlecli train --config {run.config} -o {text}",
             )
-    return load_recipe(run.config, overrides)
+    return stored.recipe_of(run, overrides)
 
 
 def _resume_text(run: RunDir, snapshot: Snapshot | None, place: Place) -> str:
@@ -154,8 +160,8 @@ def _resume_text(run: RunDir, snapshot: Snapshot | None, place: Place) -> str:
 
 
 def _same_data(run: RunDir, data: Dataset) -> None:
-    stored = run.read("run.json").get("data", {}).get("fingerprint") if (run.path / "run.json").is_file() else None
-    if stored is not None and stored != data.fingerprint:
+    known = run.known().get("data", {}).get("fingerprint")
+    if known is not None and known != data.fingerprint:
         raise RunError(
             f"{run.path}: the data set {data.spec.name} is not the one this run was started with",
             hint="restore the data, or start a new run with `paddlecli train --config RUN/config.yaml`",
@@ -186,7 +192,7 @@ class _Session:
         trainer: Trainer | None = None
         try:
             self._describe(fresh)
-            with self._means() as means:
+            with self._means(None if fresh else place.step + 1) as means:
                 trainer = Trainer(self.prepared, self.data, means, place)
                 notes = self._notes(trainer)
                 status = trainer.run()
@@ -211,11 +217,11 @@ class _Session:
         self.options.told(result)
 
     @contextmanager
-    def _means(self) -> Iterator[Means]:
+    def _means(self, purge: int | None) -> Iterator[Means]:
         store = _store(self.prepared.recipe, self.run)
         store.resume_at(1 << 62)
         limit = self.options.max_seconds
-        worker, log = Worker(), EventLog(self.run)
+        log, worker = EventLog(self.run, self._board(purge)), Worker()
         gather = ThreadPoolExecutor(1, "gather") if self.options.streamed else None
         try:
             with Signals(self.machine.interrupt) as signals:
@@ -228,6 +234,15 @@ class _Session:
             if gather is not None:
                 gather.shutdown(cancel_futures=True)
             log.close()
+
+    def _board(self, purge: int | None) -> Board | None:
+        """TensorBoard's files where their writer is installed; without it the log says so once."""
+        try:
+            return Board(self.run.path / "tb", purge)
+        except ImportError as error:
+            if purge is None:
+                self.run.say(f"no TensorBoard events: the extra `tensorboard` is not installed ({error})")
+            return None
 
     def _describe(self, fresh: bool) -> None:
         """Writes what is known before step 1."""
@@ -242,6 +257,8 @@ class _Session:
             "parameters": self.prepared.parameters,
             "data": {"name": data.spec.name, "fingerprint": data.fingerprint,
                      "samples": {name: len(split) for name, split in data.splits.items()}},
+            "changed": sorted({*self.run.known().get("changed", ()), *recipe.changed}),
+            **stored.record(self.options.code),
         }  # fmt: skip
         self.run.update(**facts, **({"started": rundir.now()} if fresh else {"resumed": rundir.now()}))
         if not (self.run.model / modeldir.REPORT).is_file():
@@ -278,6 +295,7 @@ class _Session:
         self, trainer: Trainer, status: Status, code: int, seconds: float, notes: tuple[str, ...] = ()
     ) -> Result:  # fmt: skip
         place, recipe = trainer.place, self.prepared.recipe
+        changed = any(matters(key) for key in self.run.known().get("changed", ()))
         metrics: dict[str, Mapping[str, float]] = dict(place.latest)
         if place.best is not None:
             metrics |= {k: v for k, v in place.best.metrics.items() if k != "train"}
@@ -292,7 +310,8 @@ class _Session:
             exit_code=code,
             saved=modeldir.saved_as(self.run.model),
             profile=self.machine.profile(),
-            expectations=expectations(recipe, metrics) if status == "completed" else (),
+            roles=frozenset(self.prepared.graph.roles),
+            expectations=expectations(recipe, metrics, changed) if status == "completed" else (),
             notes=notes,
         )
 

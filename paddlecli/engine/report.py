@@ -17,16 +17,25 @@ if TYPE_CHECKING:
 
 Status = Literal["completed", "stopped", "interrupted", "failed"]
 Metrics = Mapping[str, Mapping[str, float]]
+_HARMLESS = (
+    "name", "description", "train.seed", "train.log_every", "train.eval_every", "checkpoint", "expect", "predict",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """One line of a recipe's `expect:` and what came of it; `value` is None when it was not measured."""
+    """One line of a recipe's `expect:` and what came of it.
+
+    Attributes:
+        value: None when it was not measured.
+        changed: the run's settings are not the recipe's, so the value need not lie in the range.
+    """
 
     name: str
     low: float | None
     high: float | None
     value: float | None
+    changed: bool = False
 
     @property
     def met(self) -> bool:
@@ -43,6 +52,8 @@ class Expectation:
             wanted = f"{self.low:g} to {self.high:g}"
         if self.value is None:
             return f"expected {self.name} {wanted}: not measured"
+        if self.changed:
+            return f"expected {self.name} {wanted} (for the recipe as it stands): {number(self.value)}"
         return f"expected {self.name} {wanted}: {'met' if self.met else 'NOT met'} ({number(self.value)})"
 
 
@@ -56,6 +67,7 @@ class Result:
         metrics: by split; `train` is the last epoch's mean by sample, the evaluated split is of the saved parameters.
         exit_code: of the command: 0, or 130 or 143 after a signal.
         saved: which parameters `model/` holds.
+        roles: what the network's entries can do: `evaluate`, `predict`.
         profile: time by kernel, where it was asked for.
     """
 
@@ -68,6 +80,7 @@ class Result:
     metrics: Metrics
     exit_code: int = 0
     saved: str = ""
+    roles: frozenset[str] = frozenset()
     profile: tuple[ProfileRow, ...] = ()
     expectations: tuple[Expectation, ...] = ()
     notes: tuple[str, ...] = field(default=())
@@ -95,25 +108,31 @@ class Result:
         lines += self.notes
         run = shlex.quote(str(self.run_dir))
         lines += [f"saved     {self.saved}" if self.saved else "nothing was saved", f"run       {self.run_dir}"]
-        if self.saved:
-            lines += [
-                "",
-                f"evaluate  paddlecli evaluate {run}",
-                f"predict   paddlecli predict {run} INPUT",
-                f"go on     paddlecli train --resume {run} -o train.epochs={self.epochs + max(1, self.epochs // 2)}"
-                if self.status == "completed"
-                else f"go on     paddlecli train --resume {run}",
-            ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._next(run)])
+
+    def _next(self, run: str) -> list[str]:
+        """Commands that can be given now."""
+        if not self.saved:
+            return []
+        more = f" -o train.epochs={self.epochs + max(1, self.epochs // 2)}" if self.status == "completed" else ""
+        uses = {"evaluate": f"paddlecli evaluate {run}", "predict": f"paddlecli predict {run} INPUT"}
+        lines = [f"{role:9} {line}" for role, line in uses.items() if role in self.roles]
+        return ["", *lines, f"go on     paddlecli train --resume {run}{more}"]
 
 
-def expectations(recipe: Recipe, metrics: Metrics) -> tuple[Expectation, ...]:
-    """What the recipe expects, beside what came out."""
+def expectations(recipe: Recipe, metrics: Metrics, changed: bool = False) -> tuple[Expectation, ...]:
+    """What the recipe expects, beside what came out of its settings, or of `changed` ones."""
     found = []
     for name, bounds in recipe.expect.items():
         split, _, metric = name.partition(".")
-        found.append(Expectation(name, bounds.min, bounds.max, metrics.get(split, {}).get(metric)))
+        value = metrics.get(split, {}).get(metric)
+        found.append(Expectation(name, bounds.min, bounds.max, value, changed))
     return tuple(found)
+
+
+def matters(key: str) -> bool:
+    """Whether an override of that key may lead to other results than the recipe promises. Another seed may not."""
+    return not any(key == k or key.startswith(f"{k}.") for k in _HARMLESS)
 
 
 def listed(values: Mapping[str, float]) -> str:

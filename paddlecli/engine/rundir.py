@@ -126,10 +126,13 @@ class RunDir:
         """
         return read_json(self.path / name)
 
+    def known(self) -> dict[str, Any]:
+        """What run.json says; nothing where there is none yet."""
+        return self.read("run.json") if (self.path / "run.json").is_file() else {}
+
     def update(self, **fields: Any) -> None:
         """Changes fields of run.json."""
-        known = self.read("run.json") if (self.path / "run.json").is_file() else {}
-        self.write("run.json", {**known, **fields})
+        self.write("run.json", {**self.known(), **fields})
 
     def say(self, text: str) -> None:
         """Adds a line to log.txt."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,9 @@ from paddlecli.graph.ir import (
 )  # fmt: skip
 from paddlecli.ops.base import Attr, Kernel, Op, ShapeError
 from paddlecli.ops.spec import Axis, Dim, Spec
+
+MOST_ELEMENTS = 1 << 40
+"""Of one tensor, for each unit of its symbol."""
 
 
 def fault(origin: Origin, text: str) -> ConfigError:
@@ -158,7 +162,12 @@ class Emitter:
                     raise fault(self.origin, text)
 
     def _specs(
-        self, op: Op, kernel: Kernel, ports: Mapping[str, Any], attrs: Mapping[str, Attr], out: Any
+        self,
+        op: Op,
+        kernel: Kernel,
+        ports: Mapping[str, Any],
+        attrs: Mapping[str, Attr],
+        out: Any = None,
     ) -> Any:
         if out is not None:
             return {
@@ -181,7 +190,13 @@ class Emitter:
         spec = specs[port]
         if isinstance(spec, list):
             return [self.value(stem, s) for s in spec]
-        return None if spec is None else self.value(stem, spec)
+        return None if spec is None else self.value(stem, self._bounded(stem, spec))
+
+    def _bounded(self, name: str, spec: Spec) -> Spec:
+        """The shape itself, if the core can count its elements."""
+        if math.prod(d.coefficient for d in spec.shape) > MOST_ELEMENTS:
+            raise fault(self.origin, f"{name} would be {spec}: more elements than can be held")
+        return spec
 
 
 def _spec(value: Any) -> Any:
@@ -338,7 +353,7 @@ class Builder(Emitter):
             ConfigError: it exists with another shape.
         """
         full = path or "/".join([*self._path, name])
-        spec = Spec.of(*shape)
+        spec = self._bounded(full, Spec.of(*shape))
         found = self.graph.parameters.get(full)
         if found is None:
             init = {"name": initializer} if isinstance(initializer, str) else dict(initializer)
@@ -405,7 +420,7 @@ class Builder(Emitter):
         known = self._attrs(kernel, attrs or {})
         shape = ops.get(op).state_shape(known)  # type: ignore[attr-defined]
         state = Tensor(f"{self.entry.name}/{name}", Spec.of(*shape, dtype="i64"), "metric")
-        self.update(
-            kernel, {**{k: v for k, v in args.items() if v is not None}, "state": state}, known
-        )
+        given = {**{k: v for k, v in args.items() if v is not None}, "state": state}
+        self.update(kernel, given, known)
+        self._specs(ops.get(op), kernel, {p.name: given.get(p.name) for p in kernel.inputs}, known)
         self.entry.metrics[name] = Metric(op, known, state)

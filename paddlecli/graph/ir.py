@@ -30,6 +30,12 @@ class Origin:
         """The same place with another layer path."""
         return replace(self, path=path)
 
+    def joined(self, *others: Origin) -> Origin:
+        """Where a node comes from that does the work of several: this place, and the layer paths of
+        all, ``fc1+relu1``."""
+        paths = dict.fromkeys(o.path for o in (self, *others) if o.path)
+        return self.under("+".join(paths))
+
 
 @dataclass(frozen=True)
 class ParameterInfo:

@@ -3,10 +3,13 @@ compiler."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import METRICS, MODELS
 from paddlecli.config.schema import Entry as EntrySection
 from paddlecli.config.schema import MetricCall, NamedModel, WrittenModel
+from paddlecli.errors import ConfigError
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Entry, Graph, Origin, Update
 from paddlecli.graph.prune import prune
@@ -29,10 +32,14 @@ def build(recipe: Recipe, data: Fields) -> Graph:
     """
     graph = Graph(labels=tuple(f.name for f in data.fields if f.role == "label"))
     model = recipe.model
-    if isinstance(model, WrittenModel) and model.entries:
-        _entries(graph, model, recipe, data)
-    else:
-        _ordinary(graph, model, recipe, data)
+    try:
+        if isinstance(model, WrittenModel) and model.entries:
+            _entries(graph, model, recipe, data)
+        else:
+            _ordinary(graph, model, recipe, data)
+    except ConfigError as error:
+        quoted = [replace(f, where=recipe.quoted(f.where)) for f in error.faults]
+        raise ConfigError(error.message, error.hint, faults=quoted) from None
     return graph
 
 

@@ -52,6 +52,7 @@ def softmax_with_cross_entropy(
     otherwise.
     """
     with net.layer("softmax_with_cross_entropy"):
+        _check_classes(net, logits, label, soft_label, ignore_index)
         values = net.apply(
             "softmax_with_cross_entropy",
             logits,
@@ -78,6 +79,7 @@ def cross_entropy(
     """-log of the label's probability; probabilities [N, classes], labels as in
     ``softmax_with_cross_entropy``."""
     with net.layer("cross_entropy"):
+        _check_classes(net, probability, label, soft_label, ignore_index)
         values = net.apply(
             "cross_entropy", probability, label, soft_label=soft_label, ignore_index=ignore_index
         )
@@ -92,6 +94,17 @@ def sigmoid_cross_entropy(net: Network, logits: Tensor, label: Tensor) -> Tensor
     with net.layer("sigmoid_cross_entropy"):
         values = net.apply("sigmoid_cross_entropy", logits, label, None, ignore_index=-100)
         return finish(net, values, logits, label)
+
+
+def _check_classes(net: Network, scores: Tensor, label: Tensor, soft: bool, ignore: int) -> None:
+    """Every label that the data can hold has a score, but for one class that is ignored."""
+    classes, width = net.classes(label), scores.spec.shape[-1].coefficient
+    if soft or classes is None or classes <= width + (ignore == width):
+        return
+    raise fault(
+        net.origin,
+        f"[cross_entropy] the label has {classes} classes, the scores {scores.spec} have {width}",
+    )
 
 
 def _count(net: Network, label: Tensor, soft: bool, ignore: int) -> str:

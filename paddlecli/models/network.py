@@ -49,6 +49,8 @@ class Field(Protocol):
     @property
     def axes(self) -> tuple[str, ...]: ...
     @property
+    def classes(self) -> int | None: ...
+    @property
     def preprocess(self) -> Preprocess | None: ...
 
 
@@ -100,6 +102,11 @@ class Network(Builder):
     def used(self) -> dict[str, Tensor]:
         """The fields that this entry reads, by name."""
         return dict(self._fields)
+
+    def classes(self, tensor: Tensor) -> int | None:
+        """How many ids the data set's field behind this tensor has, None where that is unknown."""
+        names = [name for name, known in self._fields.items() if known is tensor]
+        return next((f.classes for f in self.data.fields if f.name in names), None)
 
     def _pick(self, role: str, name: str) -> Field:
         fields = [f for f in self.data.fields if f.role == role and name in ("", f.name)]

@@ -52,6 +52,12 @@ class Writer:
             wanted = f"{list(declared.shape)}{_on(declared.ragged)}"
             is_ = f"{list(known)}{_on(axis)}"
             raise fault(self.net.origin, f"{says} {wanted}, the data set's field is {is_}")
+        classes = self.net.classes(tensor)
+        if declared.below is not None and classes is not None and declared.below < classes:
+            raise fault(
+                self.net.origin,
+                f"{says} below {declared.below}, the data set's field has {classes} classes",
+            )
         if dtype != DTYPES[declared.dtype]:
             raise fault(
                 self.net.origin, f"{says} {declared.dtype}, the data set's field is {dtype}"

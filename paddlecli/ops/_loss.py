@@ -1,6 +1,6 @@
 """What the element-wise losses share: one shape for all inputs and the loss, one kernel a gradient.
 
-Their values are summed and divided by a weight in ``weighted_mean``; see DESIGN 6.
+Their values are summed and divided by a weight in ``weighted_mean``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 """What metric ops share: an int64 state that only grows, and a ``finish`` that makes numbers of it.
-DESIGN 6.
 
 Integers add up the same in any order, so a metric is exact over any cut into batches, threads and
 ranks: states of parts are added element by element before ``finish``.

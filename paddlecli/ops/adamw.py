@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from paddlecli.config.types import Fraction, NonNegative, Positive
-from paddlecli.ops._optimizer import OptimizerOp, Slot, numbers, update_kernel
+from paddlecli.ops._optimizer import numbers, update_kernel
+from paddlecli.ops.adam import Adam
 from paddlecli.ops.base import Attr, Kernel
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 _OWN = "beta1: float, beta2: float, epsilon: float, scale_epsilon: bool, weight_decay: float"
 
 
-class AdamW(OptimizerOp):
+class AdamW(Adam):
     """Rows of a table without a gradient move too, unless it is lazy."""
 
     name: ClassVar[str] = "adamw"
@@ -23,7 +24,6 @@ class AdamW(OptimizerOp):
     update_rows: ClassVar[Kernel] = update_kernel(
         "adamw", ("moment1", "moment2"), _OWN + ", lazy: bool", rows=True, counted=True
     )
-    counted: ClassVar[bool] = True
 
     def arguments(
         self,
@@ -40,25 +40,10 @@ class AdamW(OptimizerOp):
         scale_epsilon: epsilon*sqrt(1 - beta2^t), as the original does from 2.0 on; false is its 1.x
             form.
         lazy: of a table with row-sparse gradients only the rows with a gradient move."""
-        return {
-            "beta1": beta1,
-            "beta2": beta2,
-            "epsilon": epsilon,
-            "weight_decay": weight_decay,
-            "scale_epsilon": scale_epsilon,
-            "lazy": lazy,
-        }
-
-    def slots(self, attrs: Mapping[str, Attr]) -> tuple[Slot, ...]:
-        return Slot("moment1", low=-1.0), Slot("moment2")
-
-    def moves_rows(self, attrs: Mapping[str, Attr]) -> bool:
-        return not attrs["lazy"]
-
-    def variants(self) -> Sequence[Mapping[str, Attr]]:
-        return self.arguments(), self.arguments(
-            beta1=0.5, beta2=0.9, epsilon=1e-3, scale_epsilon=False
+        own = super().arguments(
+            beta1=beta1, beta2=beta2, epsilon=epsilon, scale_epsilon=scale_epsilon, lazy=lazy
         )
+        return {**own, "weight_decay": weight_decay}
 
     def rule(
         self,
@@ -69,14 +54,8 @@ class AdamW(OptimizerOp):
         t: int,
         attrs: Mapping[str, Attr],
     ) -> Moved:
-        beta1, beta2, epsilon = numbers(attrs, "beta1", "beta2", "epsilon")
         (weight_decay,) = numbers(attrs, "weight_decay")
-        p = p * (1 - rate * weight_decay)
-        m = beta1 * slots["moment1"] + (1 - beta1) * d
-        v = beta2 * slots["moment2"] + (1 - beta2) * d * d
-        root = (1 - beta2**t) ** 0.5
-        step = m / (v**0.5 + (epsilon * root if attrs["scale_epsilon"] else epsilon))
-        return p - rate * root / (1 - beta1**t) * step, {"moment1": m, "moment2": v}
+        return super().rule(p * (1 - rate * weight_decay), d, slots, rate, t, attrs)
 
 
 OP = AdamW()

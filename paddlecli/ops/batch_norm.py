@@ -1,4 +1,5 @@
-"""batch_norm: normalises each channel by the batch's statistics, or by given ones. After PaddlePaddle."""
+"""batch_norm: normalises each channel by the batch's statistics, or by given ones.
+After PaddlePaddle."""
 
 from __future__ import annotations
 

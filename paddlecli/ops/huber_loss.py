@@ -1,4 +1,5 @@
-"""huber_loss: quadratic near 0, linear beyond ``delta``; 2.x calls it ``smooth_l1_loss``. After PaddlePaddle."""
+"""huber_loss: quadratic near 0, linear beyond ``delta``; 2.x calls it ``smooth_l1_loss``.
+After PaddlePaddle."""
 
 from __future__ import annotations
 

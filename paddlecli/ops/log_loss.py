@@ -1,4 +1,5 @@
-"""log_loss: cross-entropy of a probability with a label of 0 or 1, kept finite by ``epsilon``. After PaddlePaddle."""
+"""log_loss: cross-entropy of a probability with a label of 0 or 1, kept finite by ``epsilon``.
+After PaddlePaddle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""margin_rank_loss: a pair in the wrong order, or too close, costs its distance to the margin. After PaddlePaddle."""
+"""margin_rank_loss: a pair in the wrong order, or too close, costs its distance to the margin.
+After PaddlePaddle."""
 
 from __future__ import annotations
 

@@ -51,19 +51,15 @@ class Softmax(Op):
         return {"y": like(args["x"], e / e.sum(axis=axis, keepdims=True))}
 
     def samples(self) -> Sequence[Sample]:
-        return axis_samples()
-
-
-def axis_samples() -> list[Sample]:
-    """Cases along the last axis and along others, short and long, dense and packed."""
-    return [
-        Sample({"x": Arg(("N", 3), low=-4, high=4)}, {"axis": -1}),
-        Sample({"x": Arg(("N", 37), low=-4, high=4)}, {"axis": 1}),
-        Sample({"x": Arg(("N", 3, 5, 7), low=-4, high=4)}, {"axis": 1}),
-        Sample({"x": Arg(("N", 2, 4, 5), low=-4, high=4)}, {"axis": -2}),
-        Sample({"x": Arg(("t", 6), low=-4, high=4)}, {"axis": -1}, axes=("t",)),
-        Sample({"x": Arg(("N", 1))}, {"axis": -1}),
-    ]
+        """Cases along the last axis and along others, short and long, dense and packed."""
+        return [
+            Sample({"x": Arg(("N", 3), low=-4, high=4)}, {"axis": -1}),
+            Sample({"x": Arg(("N", 37), low=-4, high=4)}, {"axis": 1}),
+            Sample({"x": Arg(("N", 3, 5, 7), low=-4, high=4)}, {"axis": 1}),
+            Sample({"x": Arg(("N", 2, 4, 5), low=-4, high=4)}, {"axis": -2}),
+            Sample({"x": Arg(("t", 6), low=-4, high=4)}, {"axis": -1}, axes=("t",)),
+            Sample({"x": Arg(("N", 1))}, {"axis": -1}),
+        ]
 
 
 OP = Softmax()

@@ -1,4 +1,5 @@
-"""square_error_cost: ``(x - label)^2`` element by element, without a factor of one half. After PaddlePaddle."""
+"""square_error_cost: ``(x - label)^2`` element by element, without a factor of one half.
+After PaddlePaddle."""
 
 from __future__ import annotations
 

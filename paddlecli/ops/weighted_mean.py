@@ -1,5 +1,5 @@
 """weighted_mean: the last step of every loss, the sum of all values over the weight of the whole
-batch. DESIGN 6."""
+batch."""
 
 from __future__ import annotations
 

@@ -158,8 +158,16 @@ def use_device(backend: str, index: int) -> None:
     Raises:
         ResourceError: the library is missing, there is no such device, or plans of another one exist.
     """
-    if lib(backend) and backend != "cpu":
-        _set_level(lib(backend), str(index), "use --device cpu, or a machine with that device")
+    if backend == "cpu":
+        return
+    try:
+        _set_level(lib(backend), str(index), "")
+    except ResourceError as error:
+        if "first plan" in str(error):
+            raise
+        raise ResourceError(
+            f"there is no {backend} device {index} on this machine", hint="use --device cpu"
+        ) from None
 
 
 def fault_of(error: Any) -> CoreFault:

@@ -256,3 +256,24 @@ def test_fit_a_line_is_quick(tmp_path: Path) -> None:
     assert 15.5 <= found["metrics"]["test"]["loss"] <= 19.5
     assert 23.3 <= found["metrics"]["test"]["loss_batch_mean"] <= 25.7
     assert least < 1.0, f"{least:.2f} s"
+
+
+def test_debug_levels(tmp_path: Path) -> None:
+    """Each level of PADDLECLI_DEBUG shows what it says, and what is below it; none changes a bit."""
+    shown = {1: "plan: ", 2: "GB/s  kernel", 3: "---- after fuse ----"}
+    weights = set()
+    for level in range(5):
+        done = run(tmp_path, "train", recipe(tmp_path), "--run-dir", f"run{level}", env={"PADDLECLI_DEBUG": str(level)})
+        for other, text in shown.items():
+            assert (text in done.stderr) == (other <= level), (level, text)
+        weights.add((tmp_path / f"run{level}" / "model" / "model.safetensors").read_bytes())
+    assert len(weights) == 1
+
+
+def test_the_highest_debug_level_names_the_first_output_that_is_not_finite(tmp_path: Path) -> None:
+    """Without it training stops too, but only the loss is known to be bad."""
+    text = DIGITS.replace("fc: {size: 8, activation: relu}", "scale: {a: 1.0e38}\n    - exp: {}")
+    plain = run(tmp_path, "train", recipe(tmp_path, text), "--run-dir", "plain", code=6)
+    checked = run(tmp_path, "train", recipe(tmp_path, text), "--run-dir", "checked", code=4, env={"PADDLECLI_DEBUG": "4"})
+    assert "the loss is not finite" in plain.stderr and "exp" not in plain.stderr
+    assert "[exp" in checked.stderr and "recipe.yaml:" in checked.stderr

@@ -213,7 +213,8 @@ int main(int argc, char **argv) {
     }
     const long count = atol(argv[1]);
     state = strtoull(argv[2], NULL, 10) * 0x9e3779b97f4a7c15u + 88172645463325252u;
-    signal(SIGALRM, on_timer);
+    const struct sigaction action = {.sa_handler = on_timer}; /* signal() may fall back after the first alarm */
+    sigaction(SIGALRM, &action, NULL);
     bytes *plans = calloc((size_t)(argc - 3), sizeof *plans);
     for (int i = 3; plans && i < argc; i++) {
         plans[i - 3] = read_file(argv[i]);

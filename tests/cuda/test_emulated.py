@@ -48,8 +48,15 @@ def check(call: oc.Call, found: Mapping[str, Any], wanted: Mapping[str, Any]) ->
 def start_of(call: oc.Call) -> dict[str, Any]:
     """Where an accumulating run starts: random numbers for outputs that are floats."""
     rng = np.random.default_rng(3)
-    public = {k: v for k, v in arrays(call.results).items() if all(a.dtype == np.float32 for a in oc.flat(v))}
-    return {k: oc.each(v, lambda a: rng.uniform(-1, 1, a.shape).astype(np.float32)) for k, v in public.items()}
+    public = {
+        k: v
+        for k, v in arrays(call.results).items()
+        if all(a.dtype == np.float32 for a in oc.flat(v))
+    }
+    return {
+        k: oc.each(v, lambda a: rng.uniform(-1, 1, a.shape).astype(np.float32))
+        for k, v in public.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +80,9 @@ def test_sample(case: oc.Case, emulated: str, catalogue: frozenset[str]) -> None
                 continue
             start = start_of(call)
             if start and ops.get(call.kernel.op).differentiable:
-                check(call, call.run(backend=emulated, accumulate=start), call.run(accumulate=start))
+                check(
+                    call, call.run(backend=emulated, accumulate=start), call.run(accumulate=start)
+                )
             fits = all(
                 call.args[i] is not None and call.args[i].spec.shape == call.out[o].shape
                 for o, i in call.kernel.inplace.items()

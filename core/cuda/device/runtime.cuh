@@ -1,4 +1,5 @@
-/* runtime.cuh: what the backend asks of CUDA.  emulate/runtime.cuh is the same for the emulation. */
+/* runtime.cuh: what the backend asks of CUDA.  emulate/runtime.cuh is the same for the emulation.
+ */
 #ifndef PK_RUNTIME_CUH
 #define PK_RUNTIME_CUH
 #include <stdio.h>
@@ -14,7 +15,9 @@ static inline int pk_rt_devices(char *why, size_t room) {
     int count = 0;
     const cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess) count = 0;
-    if (count == 0) snprintf(why, room, "%s", error == cudaSuccess ? "no CUDA device" : cudaGetErrorString(error));
+    if (count == 0)
+        snprintf(why, room, "%s",
+                 error == cudaSuccess ? "no CUDA device" : cudaGetErrorString(error));
     return count;
 }
 /* For the calling thread. */
@@ -32,7 +35,9 @@ static inline void *pk_rt_take(uint64_t bytes) {
     return NULL;
 }
 static inline void pk_rt_give(void *data) { cudaFree(data); }
-static inline int pk_rt_open(pk_queue *queue) { return pk_rt_ok(cudaStreamCreateWithFlags(queue, cudaStreamNonBlocking)); }
+static inline int pk_rt_open(pk_queue *queue) {
+    return pk_rt_ok(cudaStreamCreateWithFlags(queue, cudaStreamNonBlocking));
+}
 static inline void pk_rt_close(pk_queue queue) { cudaStreamDestroy(queue); }
 static inline int pk_rt_wait(pk_queue queue) { return pk_rt_ok(cudaStreamSynchronize(queue)); }
 
@@ -40,7 +45,8 @@ static inline int pk_rt_wait(pk_queue queue) { return pk_rt_ok(cudaStreamSynchro
 static inline int pk_rt_copy(pk_queue queue, void *to, const void *from, uint64_t bytes) {
     cudaPointerAttributes place;
     if (!pk_rt_ok(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue))) return 0;
-    if (pk_rt_ok(cudaPointerGetAttributes(&place, to)) && place.type == cudaMemoryTypeDevice) return 1;
+    if (pk_rt_ok(cudaPointerGetAttributes(&place, to)) && place.type == cudaMemoryTypeDevice)
+        return 1;
     return pk_rt_wait(queue);
 }
 static inline int pk_rt_fill(pk_queue queue, void *to, int byte, uint64_t bytes) {

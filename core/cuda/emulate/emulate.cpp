@@ -1,7 +1,7 @@
 /* emulate.cpp: runs kernels on the host.  One launch at a time, whatever thread it comes from.
  *
- * A fiber is made once with makecontext and from then on entered and left by _setjmp and _longjmp, which unlike
- * swapcontext make no system calls. */
+ * A fiber is made once with makecontext and from then on entered and left by _setjmp and _longjmp,
+ * which unlike swapcontext make no system calls. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -64,7 +64,8 @@ void fiber_main() {
 
 int make(fiber *f) {
     if (f->made) return 1;
-    f->stack = (char *)mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    f->stack = (char *)mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                            0);
     return f->made = f->stack != MAP_FAILED;
 }
 
@@ -98,7 +99,8 @@ int release(int first, int last, int state) {
 int run_block(int threads) {
     for (int i = 0; i < threads; i++) {
         fibers[i].state = READY;
-        fibers[i].thread = pk_dim(i % blockDim.x, i / blockDim.x % blockDim.y, i / (blockDim.x * blockDim.y));
+        fibers[i].thread = pk_dim(i % blockDim.x, i / blockDim.x % blockDim.y,
+                                  i / (blockDim.x * blockDim.y));
     }
     for (;;) {
         int ended = 0, released = 0;
@@ -121,14 +123,16 @@ int run_block(int threads) {
 
 void run_loop(int threads) {
     for (int i = 0; i < threads; i++) {
-        threadIdx = pk_dim(i % blockDim.x, i / blockDim.x % blockDim.y, i / (blockDim.x * blockDim.y));
+        threadIdx = pk_dim(i % blockDim.x, i / blockDim.x % blockDim.y,
+                           i / (blockDim.x * blockDim.y));
         body(kernel);
     }
 }
 
 pk_status run(const pk_call *call, int meets) {
     const int threads = (int)(blockDim.x * blockDim.y * blockDim.z);
-    if (threads > MOST_THREADS) return pk_fail(call, PK_DEVICE_ERROR, -1, "a block of %d threads", threads);
+    if (threads > MOST_THREADS)
+        return pk_fail(call, PK_DEVICE_ERROR, -1, "a block of %d threads", threads);
     for (int i = 0; meets && i < threads; i++)
         if (!make(&fibers[i])) return pk_fail(call, PK_NO_MEMORY, -1, "no memory for a fiber");
     may_meet = meets, met_alone = 0;
@@ -139,7 +143,8 @@ pk_status run(const pk_call *call, int meets) {
                 if (!meets) run_loop(threads);
                 else if (!run_block(threads)) {
                     memset(entered, 0, sizeof entered); /* stuck fibers start anew next time */
-                    return pk_fail(call, PK_DEVICE_ERROR, -1, "threads of block %u wait for ever", x);
+                    return pk_fail(call, PK_DEVICE_ERROR, -1, "threads of block %u wait for ever",
+                                   x);
                 }
                 if (met_alone) return pk_fail(call, PK_DEVICE_ERROR, -1, "threads meet in a loop");
             }
@@ -158,8 +163,8 @@ void *pk_emulated_lane(int lane, size_t bytes) {
     return bytes <= sizeof lanes[0] ? lanes[at] : NULL;
 }
 
-pk_status pk_emulated_launch(const pk_call *call, pk_dim grid, pk_dim block, int meets, void (*function)(const void *),
-                             const void *context) {
+pk_status pk_emulated_launch(const pk_call *call, pk_dim grid, pk_dim block, int meets,
+                             void (*function)(const void *), const void *context) {
     pthread_mutex_lock(&lock);
     gridDim = grid, blockDim = block;
     body = function, kernel = context;

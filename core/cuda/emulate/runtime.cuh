@@ -1,5 +1,6 @@
-/* runtime.cuh: device/runtime.cuh for the emulation.  "Device" memory can be touched only while a kernel or a copy runs, so
- * an adapter that looks into it on the host ends in a segmentation fault here as it would with CUDA. */
+/* runtime.cuh: device/runtime.cuh for the emulation.  "Device" memory can be touched only while a
+ * kernel or a copy runs, so an adapter that looks into it on the host ends in a segmentation fault
+ * here as it would with CUDA. */
 #ifndef PK_RUNTIME_CUH
 #define PK_RUNTIME_CUH
 #include <stdio.h>

@@ -71,6 +71,8 @@ def parse_number(text: str, file: Path | str, line: int, column: str) -> float:
         DataError: names file, line and column.
     """
     try:
+        if "_" in text:  # Python's own notation, in no table
+            raise ValueError
         number = float(text)
     except ValueError:
         raise DataError(f"{file}: line {line}: {column}: {text!r} is not a number") from None

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from paddlecli.data.columns import Column, Dataset, Rows
 
 _STREAM = crc32(b"generated")
+_PIECE = 1 << 14  # numbers drawn at a time
 
 
 class GeneratedField(CardModel):
@@ -143,11 +144,12 @@ class _Draw:
         self.seed, self.split, self.rows, self.lengths = seed, split, rows, lengths
         self.made: dict[tuple[str, ...], Rows] = {}
 
-    def words(self, what: str, count: int) -> NDArray[np.uint64]:
-        """Random words of one field or axis."""
+    def words(self, what: str, count: int, first: int = 0) -> NDArray[np.uint64]:
+        """Random words of one field or axis, `count` from the position `first` on."""
         from paddlecli.data.loader import random_words
 
-        return random_words(count, _STREAM, self.seed, crc32(f"{self.split}/{what}".encode()))
+        name = crc32(f"{self.split}/{what}".encode())
+        return random_words(count, _STREAM, self.seed, name, first=first)
 
     def offsets(self, chain: tuple[str, ...]) -> Rows:
         """Offsets of the last axis of the chain; a chain is an axis with all that are around it."""
@@ -173,15 +175,30 @@ class _Draw:
 
 
 def _values(draw: _Draw, field: FieldSpec, count: int) -> NDArray[Any]:
+    """All values of a field, drawn in pieces so that no more than the column itself is held."""
     import numpy as np
 
+    values = np.empty(count, field.dtype)
     if not field.dtype.startswith("float"):
-        words = draw.words(field.name, count)
-        return (words % np.uint64(field.classes or 256)).astype(field.dtype)
+        classes = np.uint64(field.classes or 256)
+        for first in range(0, count, _PIECE):
+            piece = values[first : first + _PIECE]
+            piece[:] = draw.words(field.name, piece.size, first) % classes
+        return values
     half = (count + 1) // 2
-    words = draw.words(field.name, 2 * half)
-    uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    # Box and Muller 1958: two uniforms make two independent normals
-    radius, angle = np.sqrt(-2.0 * np.log(uniform[:half])), 2.0 * math.pi * uniform[half:]
-    normal = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
-    return normal[:count].astype(field.dtype)
+    for first in range(0, half, _PIECE):
+        size = min(_PIECE, half - first)
+        # Box and Muller 1958: two uniforms make two independent normals
+        radius = np.sqrt(-2.0 * np.log(_uniform(draw.words(field.name, size, first))))
+        angle = 2.0 * math.pi * _uniform(draw.words(field.name, size, half + first))
+        values[first : first + size] = radius * np.cos(angle)
+        second = values[half + first : half + first + size]  # one short at the end of an odd count
+        second[:] = (radius * np.sin(angle))[: second.size]
+    return values
+
+
+def _uniform(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Numbers inside (0, 1)."""
+    import numpy as np
+
+    return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
