@@ -58,13 +58,13 @@ static conv_work describe(const pk_conv *conv) {
 }
 
 /* Cuts rows x columns into blocks of at most most_rows x most_columns, and further until there are
- * as many as wanted. */
+ * as many as wanted. A block's columns are multiples of `unit`. */
 static void cut(conv_work *w, int64_t rows, int64_t columns, int64_t most_rows,
-                int64_t most_columns, int64_t wanted) {
+                int64_t most_columns, int64_t unit, int64_t wanted) {
     w->down = pk_ceil_div(rows, most_rows);
     w->across = pk_ceil_div(columns, most_columns);
     while (w->down * w->across * w->conv.groups < wanted) {
-        if (pk_ceil_div(columns, w->across) > PK_TILE_COLUMNS)
+        if (pk_ceil_div(columns, w->across) > unit)
             w->across++;
         else if (pk_ceil_div(rows, w->down) > PK_TILE_ROWS / 2)
             w->down++;
@@ -73,8 +73,7 @@ static void cut(conv_work *w, int64_t rows, int64_t columns, int64_t most_rows,
     }
     w->block_rows = pk_ceil_div(rows, w->down);
     w->down = pk_ceil_div(rows, w->block_rows);
-    w->block_columns =
-        pk_ceil_div(pk_ceil_div(columns, w->across), PK_TILE_COLUMNS) * PK_TILE_COLUMNS;
+    w->block_columns = pk_ceil_div(pk_ceil_div(columns, w->across), unit) * unit;
     w->across = pk_ceil_div(columns, w->block_columns);
 }
 
@@ -164,7 +163,8 @@ void pk_conv_forward(const pk_call *call, const pk_conv *conv, const float *x, c
     work.accumulate = accumulate;
     work.y = y;
     if (work.columns <= 0 || work.out_channels <= 0) return;
-    cut(&work, work.out_channels, work.columns, BLOCK_ROWS, PK_COLUMN_BLOCK, wanted_blocks(call));
+    cut(&work, work.out_channels, work.columns, BLOCK_ROWS, PK_COLUMN_BLOCK,
+        PK_TILE_COLUMNS, wanted_blocks(call));
     pk_parallel(call, work.conv.groups * work.down * work.across, 1, forward_task, &work);
 }
 
@@ -336,7 +336,11 @@ void pk_conv_filter_gradient(const pk_call *call, const pk_conv *conv, const flo
     work.accumulate = accumulate;
     work.dw = dw;
     if (work.taps <= 0 || work.out_channels <= 0) return;
-    cut(&work, work.out_channels, work.taps, BLOCK_ROWS, PK_COLUMN_BLOCK, wanted_blocks(call));
+    /* A panel that is not full costs less than a second packing of the same columns for other rows. */
+    const int64_t threads = pk_threads(call);
+    const int64_t unit = work.taps < threads * PK_TILE_COLUMNS ? 16 : PK_TILE_COLUMNS;
+    cut(&work, work.out_channels, work.taps, BLOCK_ROWS, PK_COLUMN_BLOCK, unit,
+        pk_pool_smallest(call->pool) ? INT64_MAX : unit == 16 ? threads : wanted_blocks(call));
     pk_parallel(call, work.conv.groups * work.down * work.across, 1, filter_task, &work);
 }
 

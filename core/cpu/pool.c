@@ -1,9 +1,11 @@
 /* Threads that wait for work, with a barrier that spins briefly and then sleeps.
  *
- * One job at a time.  `ticket` holds the job's number in its upper half and the next piece in its
- * lower half, so a piece is taken by one compare-and-swap that fails when the job is another one by
- * now.  The owner closes the ticket before it writes the next job's fields: a worker that read
- * fields of two jobs then loses its swap and reads again. */
+ * One job at a time.  Its pieces are dealt out in stretches, one to each thread, so that from job to
+ * job the same thread meets the same part of a buffer, which its cache still holds; a thread that is
+ * done takes from the others' stretches.  A stretch's `ticket` holds the job's number in its upper
+ * half and the next piece in its lower half, so a piece is taken by one compare-and-swap that fails
+ * when the job is another one by now.  The owner closes all tickets before it writes the next job's
+ * fields: a worker that read fields of two jobs then loses its swap and reads again. */
 #define _GNU_SOURCE
 #include "pool.h"
 
@@ -27,12 +29,18 @@
 #define DEPTHS 3
 #define SLOTS (2 * DEPTHS)
 
-struct pk_pool {
+typedef struct {
     _Alignas(64) _Atomic uint64_t ticket;
+    _Atomic uint32_t end; /* the piece behind the stretch */
+} pk_stretch;
+
+struct pk_pool {
+    _Alignas(64) _Atomic uint32_t job; /* number of the job whose tickets are open */
     _Atomic(pk_task) task;
     _Atomic(void *) context;
     _Atomic int64_t n, grain;
     _Atomic uint32_t pieces;
+    _Atomic int32_t dealt; /* stretches of the job, the first ones of the array */
     _Alignas(64) _Atomic uint32_t done;
     _Alignas(64) _Atomic int32_t sleepers;
     _Atomic int32_t owner_sleeps;
@@ -42,6 +50,7 @@ struct pk_pool {
     int32_t threads, smallest_grain;
     int32_t started;
     pthread_t *handles;
+    pk_stretch *stretches; /* [threads] */
     unsigned char *scratch;
 };
 
@@ -95,17 +104,17 @@ static void run_range(pk_pool *pool, pk_task task, void *context, int64_t begin,
     place = before;
 }
 
-/* Takes pieces of the job that `ticket` names until none is left. */
-static void take_pieces(pk_pool *pool, int32_t thread) {
+/* Takes one piece of the stretch and runs it; 0 when none is left there. */
+static int take_piece(pk_pool *pool, pk_stretch *stretch, int32_t thread) {
     for (;;) {
-        uint64_t ticket = atomic_load(&pool->ticket);
+        uint64_t ticket = atomic_load(&stretch->ticket);
         const uint32_t piece = (uint32_t)ticket;
+        if (piece == CLOSED || piece >= atomic_load(&stretch->end)) return 0;
         const uint32_t pieces = atomic_load(&pool->pieces);
-        if (piece == CLOSED || piece >= pieces) return;
         const pk_task task = atomic_load(&pool->task);
         void *context = atomic_load(&pool->context);
         const int64_t n = atomic_load(&pool->n), grain = atomic_load(&pool->grain);
-        if (!atomic_compare_exchange_strong(&pool->ticket, &ticket, ticket + 1)) continue;
+        if (!atomic_compare_exchange_strong(&stretch->ticket, &ticket, ticket + 1)) continue;
         const int64_t begin = (int64_t)piece * grain;
         run_range(pool, task, context, begin, pk_min_i64(begin + grain, n), thread);
         if (atomic_fetch_add(&pool->done, 1) + 1 == pieces && atomic_load(&pool->owner_sleeps)) {
@@ -113,7 +122,15 @@ static void take_pieces(pk_pool *pool, int32_t thread) {
             pthread_cond_signal(&pool->finished);
             pthread_mutex_unlock(&pool->lock);
         }
+        return 1;
     }
+}
+
+/* Takes pieces of the job until none is left, from the thread's own stretch first. */
+static void take_pieces(pk_pool *pool, int32_t thread) {
+    const int32_t dealt = atomic_load(&pool->dealt);
+    for (int32_t i = 0; i < dealt; i++)
+        while (take_piece(pool, &pool->stretches[(thread + i) % dealt], thread)) continue;
 }
 
 /* One look's pause; 0 when it is time to sleep. */
@@ -123,13 +140,12 @@ static int wait_more(int64_t start) {
     return waited < AWAKE_NS;
 }
 
-/* 1 as soon as the ticket's job is not `seen` and open, 0 when it is time to sleep. */
+/* 1 as soon as the job is another one than `seen`, 0 when it is time to sleep. */
 static int spin_for_work(pk_pool *pool, uint32_t seen) {
     const int64_t start = now_ns();
     do {
         for (int i = 0; i < 32; i++) {
-            const uint64_t ticket = atomic_load_explicit(&pool->ticket, memory_order_relaxed);
-            if ((uint32_t)(ticket >> 32) != seen && (uint32_t)ticket != CLOSED) return 1;
+            if (atomic_load_explicit(&pool->job, memory_order_relaxed) != seen) return 1;
             relax();
         }
         if (atomic_load(&pool->stop)) return 1;
@@ -140,7 +156,7 @@ static int spin_for_work(pk_pool *pool, uint32_t seen) {
 static void sleep_for_work(pk_pool *pool, uint32_t seen) {
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_add(&pool->sleepers, 1);
-    while (!atomic_load(&pool->stop) && (uint32_t)(atomic_load(&pool->ticket) >> 32) == seen)
+    while (!atomic_load(&pool->stop) && atomic_load(&pool->job) == seen)
         pthread_cond_wait(&pool->work, &pool->lock);
     atomic_fetch_sub(&pool->sleepers, 1);
     pthread_mutex_unlock(&pool->lock);
@@ -158,7 +174,7 @@ static void *worker_main(void *argument) {
     uint32_t seen = 0;
     while (!atomic_load(&pool->stop)) {
         if (!spin_for_work(pool, seen)) sleep_for_work(pool, seen);
-        seen = (uint32_t)(atomic_load(&pool->ticket) >> 32);
+        seen = atomic_load(&pool->job);
         take_pieces(pool, self.thread);
     }
     return NULL;
@@ -181,15 +197,23 @@ static void wait_for_others(pk_pool *pool, uint32_t pieces) {
 
 static void run_job(pk_pool *pool, int64_t n, int64_t grain, uint32_t pieces, pk_task task,
                     void *context) {
-    const uint64_t job = (atomic_load(&pool->ticket) >> 32) + 1;
-    atomic_store(&pool->ticket, job << 32 | CLOSED);
+    const uint32_t job = atomic_load(&pool->job) + 1;
+    const int64_t dealt = pk_min_i64(pool->threads, pieces);
+    for (int32_t t = 0; t < pool->threads; t++)
+        atomic_store(&pool->stretches[t].ticket, (uint64_t)job << 32 | CLOSED);
     atomic_store(&pool->task, task);
     atomic_store(&pool->context, context);
     atomic_store(&pool->n, n);
     atomic_store(&pool->grain, grain);
     atomic_store(&pool->pieces, pieces);
+    atomic_store(&pool->dealt, (int32_t)dealt);
     atomic_store(&pool->done, 0);
-    atomic_store(&pool->ticket, (job & 0xffffffffu) << 32);
+    for (int64_t t = 0; t < dealt; t++) {
+        pk_stretch *stretch = &pool->stretches[t];
+        atomic_store(&stretch->end, (uint32_t)(pieces * (t + 1) / dealt));
+        atomic_store(&stretch->ticket, (uint64_t)job << 32 | (uint64_t)(pieces * t / dealt));
+    }
+    atomic_store(&pool->job, job);
     if (atomic_load(&pool->sleepers)) {
         pthread_mutex_lock(&pool->lock);
         pthread_cond_broadcast(&pool->work);
@@ -209,6 +233,14 @@ static void run_alone(pk_pool *pool, int64_t n, int32_t smallest, pk_task task, 
         run_range(pool, task, context, i, i + 1, place.depth ? place.thread : 0);
 }
 
+/* Few pieces of many indices each: as many for every thread, and all of about one size. */
+static int64_t even_grain(int64_t n, int64_t grain, int64_t threads) {
+    const int64_t pieces = pk_ceil_div(n, grain);
+    if (grain < 32 || pieces == 1 || pieces > 8 * threads) return grain;
+    const int64_t even = pieces < threads ? pieces : pieces / threads * threads;
+    return pk_ceil_div(pk_ceil_div(n, even), 16) * 16;
+}
+
 void pk_parallel(const pk_call *call, int64_t n, int64_t grain, pk_task task, void *context) {
     pk_pool *pool = call->pool;
     if (n <= 0) return;
@@ -220,6 +252,7 @@ void pk_parallel(const pk_call *call, int64_t n, int64_t grain, pk_task task, vo
     /* The lower half of a ticket counts the pieces, with room for every thread's last, failing
      * look. */
     if (n / grain >= 1 << 30) grain = n >> 29;
+    grain = even_grain(n, grain, pool->threads);
     const int64_t pieces = pk_ceil_div(n, grain);
     if (pieces == 1)
         run_range(pool, task, context, 0, n, 0);
@@ -261,13 +294,14 @@ pk_pool *pk_pool_create(int32_t threads, int32_t smallest_grain) {
     pk_pool *pool = aligned_alloc(64, (sizeof(pk_pool) + 63) / 64 * 64);
     if (!pool) return NULL;
     *pool = (pk_pool){.threads = threads, .smallest_grain = smallest_grain != 0};
-    atomic_store(&pool->ticket, CLOSED);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->finished, NULL);
     pool->handles = calloc((size_t)threads, sizeof *pool->handles);
+    pool->stretches = aligned_alloc(64, (size_t)threads * sizeof *pool->stretches);
     pool->scratch = aligned_alloc(64, (size_t)pk_pool_bytes(pool));
-    int32_t good = pool->handles && pool->scratch;
+    int32_t good = pool->handles && pool->stretches && pool->scratch;
+    for (int32_t t = 0; good && t < threads; t++) pool->stretches[t] = (pk_stretch){.ticket = CLOSED};
     for (int32_t t = 1; good && t < threads; t++) good = start_worker(pool, t);
     if (good) return pool;
     pk_pool_free(pool);
@@ -285,6 +319,7 @@ void pk_pool_free(pk_pool *pool) {
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->lock);
     free(pool->scratch);
+    free(pool->stretches);
     free(pool->handles);
     free(pool);
 }

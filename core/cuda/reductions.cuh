@@ -160,20 +160,22 @@ template <int whole> struct pk_sum_rows_kernel {
 
 #define PK_COLUMN_ROWS 64 /* rows of a chunk */
 
-/* Rows are kept: partial sums over chunks of rows, [chunks, kept, row]; then the chunks in order.
- */
+/* Rows are kept: sums over chunks of rows, [chunks, kept, row]; then the chunks in order.  One
+ * chunk goes to the result at once. */
 struct pk_sum_columns_kernel {
     pk_walk w;
     const float *x;
-    float *partial;
+    float *out;
     int64_t rows;
+    float scale;
+    int add;
     PK_DEVICE void operator()(int64_t e) const {
         const int64_t width = w.kept * w.row, chunk = e / width, at = e % width;
         const float *from = x + pk_walk_offset(w, 0, at / w.row) + at % w.row;
         const int64_t last = chunk * rows + rows < w.summed ? chunk * rows + rows : w.summed;
         float sum = 0.0f;
         for (int64_t r = chunk * rows; r < last; r++) sum += from[pk_walk_offset(w, 1, r)];
-        partial[e] = sum;
+        pk_put(out + e, scale * sum, add);
     }
 };
 struct pk_join_columns_kernel {
@@ -208,12 +210,9 @@ static inline pk_status pk_sum_dims(const pk_call *call, float *out, const float
     const int64_t most = pk_max_i64(1, PK_SCRATCH_ROOM / 4 / width);
     const int64_t rows = pk_max_i64(PK_COLUMN_ROWS, pk_ceil_div(w.summed, most));
     const int64_t chunks = pk_ceil_div(w.summed, rows);
-    if (width > PK_SCRATCH_ROOM / 4)
-        return pk_fail(call, PK_BAD_SHAPE, -1,
-                       "a sum into %lld elements over leading dimensions is too wide",
-                       (long long)width);
+    if (chunks <= 1) return pk_each(call, width, pk_sum_columns_kernel{w, x, out, rows, scale, add});
     float *partial = pk_device_scratch<float>(call);
-    PK_TRY(pk_each(call, chunks * width, pk_sum_columns_kernel{w, x, partial, rows}));
+    PK_TRY(pk_each(call, chunks * width, pk_sum_columns_kernel{w, x, partial, rows, 1.0f, 0}));
     return pk_each(call, width, pk_join_columns_kernel{partial, out, width, chunks, scale, add});
 }
 

@@ -50,7 +50,7 @@ pk_status forward(const pk_call *call) {
     const pk_view *x = &call->in[0];
     const int64_t size = pk_inner(x, 1);
     PK_TRY(check(call));
-    return pk_each_place(call, pk_places{x->dim[0], size, 1},
+    return pk_each_place(call, pk_places{x->dim[0], pk_max_i64(1, size), 1},
                          loss{pk_f32(&call->out[0]), pk_f32(x), pk_f32(&call->in[1]), size,
                               square(call), pk_adds(call, 0)});
 }

@@ -70,14 +70,14 @@ pk_status forward(const pk_call *call) {
     rows k;
     int64_t count;
     PK_TRY(find(call, &k, &count));
-    return pk_each_place(call, pk_places{count, k.size, 1}, loss{k});
+    return pk_each_place(call, pk_places{count, pk_max_i64(1, k.size), 1}, loss{k});
 }
 pk_status back(const pk_call *call, float of_p, float of_n) {
     rows k;
     int64_t count;
     PK_TRY(find(call, &k, &count));
     k.dloss = pk_f32(&call->in[3]), k.of_p = of_p, k.of_n = of_n;
-    return pk_each_place(call, pk_places{count, k.size, 1}, slope{k});
+    return pk_each_place(call, pk_places{count, pk_max_i64(1, k.size), 1}, slope{k});
 }
 pk_status backward_anchor(const pk_call *call) { return back(call, 1, -1); }
 pk_status backward_positive(const pk_call *call) { return back(call, -1, 0); }

@@ -20,7 +20,7 @@ def command(
         str, typer.Argument(metavar="RUN", help="A run directory, an id, `last`, or a model folder.")
     ],
     inputs: Annotated[
-        list[str] | None, typer.Argument(metavar="[INPUT]...", help="Files, folders, patterns, - for stdin.")
+        list[str] | None, typer.Argument(metavar="INPUT", help="Files, folders, patterns, - for stdin.")
     ] = None,
     text: Annotated[list[str] | None, typer.Option(help="A text, for networks that take one.")] = None,
     field: Annotated[
@@ -84,7 +84,7 @@ def _writer(output: Path | None, as_json: bool) -> Iterator[Callable[[dict[str, 
     if output is None:
         yield lambda record: typer.echo(json_line(record) if as_json else _line(record))
         return
-    with saving(output), output.open("w", encoding="utf-8") as file:
+    with saving(output, "make room, or give another --output"), output.open("w", encoding="utf-8") as file:
 
         def write(record: dict[str, Any]) -> None:
             file.write(json_line(record) + "\n")

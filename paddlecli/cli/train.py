@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def command(
     name: Annotated[
-        str | None, typer.Argument(metavar="[RECIPE]", help="A shipped recipe's name or a file (as --config).")
+        str | None, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a file (as --config).")
     ] = None,
     config: Annotated[
         str | None, typer.Option("--config", "-c", help="Recipe: a shipped name, a file, or - for stdin.")
@@ -27,7 +27,9 @@ def command(
     resume: Annotated[
         str | None, typer.Option(metavar="RUN", help="Continue a run: a path, an id, or the word `last`.")
     ] = None,
-    run_dir: Annotated[Path | None, typer.Option(help="Folder to write; a fresh one if left out.")] = None,
+    run_dir: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Folder to write; a fresh one if left out.")
+    ] = None,
     run_name: Annotated[
         str | None, typer.Option("--name", help="Name of the runs' folder (-o name=...).")
     ] = None,
@@ -65,8 +67,10 @@ def command(
 
     flags = {"train.epochs": epochs, "train.seed": seed, "train.limit_batches": limit_batches, "name": run_name}
     overrides = [*(override or ()), *(f"{k}={v}" for k, v in flags.items() if v is not None)]
+    if run_dir == "":
+        raise UsageError("--run-dir is empty", hint="leave it out for a fresh folder")
     options = Options(
-        run_dir=run_dir, force=force, streamed=streamed, max_seconds=duration(max_time), profile=profile,
+        run_dir=None if run_dir is None else Path(run_dir), force=force, streamed=streamed, max_seconds=duration(max_time), profile=profile,
         code=load_code(code or ()),
     )  # fmt: skip
     with settings.flags(threads=threads, device=device):

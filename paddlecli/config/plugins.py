@@ -84,21 +84,22 @@ def _once(key: str, what: str, load: Callable[[], Any]) -> None:
 
 def raised_by_user(error: BaseException) -> UserCodeError | None:
     """What to tell when a function of a loaded file raised; None where no such file took part."""
-    for frame, line in traceback.walk_tb(error.__traceback__):
+    for depth, (frame, line) in enumerate(traceback.walk_tb(error.__traceback__)):
         file = frame.f_code.co_filename
         if file in _loaded:
             message = f"{Path(file).name}, line {line}: {type(error).__name__}: {error}"
-            return UserCodeError(message, user_trace(error))
+            return UserCodeError(message, user_trace(error, depth))
     return None
 
 
-def user_trace(error: BaseException) -> str:
-    """The traceback without the frames of this package and of Python's import machinery."""
+def user_trace(error: BaseException, above: int = 0) -> str:
+    """The traceback without the first `above` frames and without those of this package and of
+    Python's import machinery."""
     package = str(Path(__file__).resolve().parent.parent)
     found = traceback.TracebackException.from_exception(error, capture_locals=False)
     kept = [
         frame
-        for frame in found.stack
+        for frame in found.stack[above:]
         if not frame.filename.startswith((package, "<frozen importlib"))
         and "importlib" not in Path(frame.filename).parts
     ]

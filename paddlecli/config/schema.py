@@ -283,7 +283,11 @@ class Train(Section):
         if self.shuffle == "window" and self.shuffle_buffer is None:
             complain("`shuffle: window` needs a `shuffle_buffer`", "shuffle")
         if self.shuffle != "window" and self.shuffle_buffer is not None:
-            complain("`shuffle_buffer` has a meaning with `shuffle: window` only", "shuffle_buffer")
+            complain(
+                "`shuffle_buffer` has a meaning with `shuffle: window` only: remove it "
+                "(-o ~train.shuffle_buffer)",
+                "shuffle_buffer",
+            )
         if self.accumulate > self.batch_size:
             complain("`accumulate` is more than the samples of a batch", "accumulate")
         return self

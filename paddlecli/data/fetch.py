@@ -64,12 +64,14 @@ def _ensure(card: Card, file: CardFile, progress: Progress, force: bool) -> Fetc
 
 
 def _present(card: Card, file: CardFile, force: bool) -> Found | None:
-    """What is there already; one of the wrong length counts as missing."""
+    """What is there already; one of the wrong length or content counts as missing."""
     try:
         found = cache.find(card, file)
     except DataError:
         return None
     if found is None or found.place == "original cache" or (force and found.place == "cache"):
+        return None
+    if found.place == "cache" and cache.sha256_of(found.path) != found.wanted.sha256:
         return None
     return found
 

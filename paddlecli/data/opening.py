@@ -12,6 +12,7 @@ from paddlecli.data import cache
 from paddlecli.data.cards import read_card
 from paddlecli.data.readers.base import Reader
 from paddlecli.data.spec import DatasetSpec
+from paddlecli.errors import DataError
 
 if TYPE_CHECKING:
     from paddlecli.data.columns import Dataset
@@ -52,4 +53,10 @@ def open_dataset(name: str, args: Mapping[str, Any] | None = None) -> Dataset:
             range.
     """
     reader = reader_of(name, args)
-    return reader.open(cache.locate(reader.card))
+    files = cache.locate(reader.card)
+    try:
+        return reader.open(files)
+    except DataError as error:
+        if error.hint is None and reader.card.files:
+            error.hint = f"paddlecli dataset verify {reader.card.name}"
+        raise

@@ -100,11 +100,21 @@ class Store:
         return ranked[0] if ranked else None
 
     def newest(self, warn: Callable[[str], None]) -> Snapshot | None:
-        """The newest checkpoint that is whole, None without any; `warn` is told of each damaged one."""
-        for path in reversed(list_folders(self.folder)):
+        """The newest checkpoint that is whole, None without any; `warn` is told of each damaged one.
+
+        Raises:
+            RunError: there are checkpoints, and all are damaged: to start over is the user's choice.
+        """
+        folders = list_folders(self.folder)
+        for path in reversed(folders):
             try:
                 return load(path)
             except RunError as error:
+                if path == folders[0]:
+                    raise RunError(
+                        f"{error}; there is no checkpoint before it",
+                        hint=f"start over with `paddlecli train --config {self.folder.parent / 'config.yaml'}`",
+                    ) from None
                 warn(f"{error}; using the checkpoint before it")
         return None
 

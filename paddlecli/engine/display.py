@@ -11,6 +11,7 @@ from paddlecli import settings
 
 _LINE_EVERY = 5.0
 _RESULT_EVERY = 1.0
+_ROOM_FOR_A_BAR = 110
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,15 @@ class Display(Protocol):
     def say(self, text: str) -> None:
         """A line that must be seen."""
 
+    def warn(self, text: str) -> None:
+        """A line that is shown even when nothing else is."""
+
     def close(self) -> None:
         """Ends the display; may be called twice."""
 
 
 class Quiet:
-    """Shows warnings and results at the end alone."""
+    """Shows warnings alone."""
 
     def progress(self, moment: Moment) -> None:
         """See `Display`."""
@@ -62,6 +66,10 @@ class Quiet:
 
     def say(self, text: str) -> None:
         """See `Display`."""
+
+    def warn(self, text: str) -> None:
+        """See `Display`."""
+        sys.stderr.write(text + "\n")
 
     def close(self) -> None:
         """See `Display`."""
@@ -92,6 +100,10 @@ class Lines:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
+    def warn(self, text: str) -> None:
+        """See `Display`."""
+        self.say(text)
+
     def close(self) -> None:
         """See `Display`."""
 
@@ -104,27 +116,20 @@ class Live:
         from rich.progress import BarColumn, Progress, TextColumn
 
         console = Console(stderr=True, no_color=not settings.color(sys.stderr), highlight=False)
-        columns = (
-            TextColumn("{task.fields[head]}", markup=False),
-            BarColumn(bar_width=20),
-            TextColumn("{task.fields[tail]}", markup=False),
-        )
+        line = TextColumn("{task.fields[text]}", markup=False)
+        # on a narrow terminal the numbers matter more than the bar
+        columns = (BarColumn(bar_width=20), line) if console.width >= _ROOM_FOR_A_BAR else (line,)
         self._bars = Progress(*columns, console=console, refresh_per_second=8, redirect_stdout=False)
         self._task: Any = None
         self._result = 0.0
 
     def progress(self, moment: Moment) -> None:
         """See `Display`."""
-        rate = "" if moment.rate is None else f"  lr {moment.rate:.3g}"
-        head = f"epoch {moment.epoch}/{moment.epochs}"
-        tail = (
-            f"step {moment.step}/{moment.steps}  loss {moment.loss:.4g}{rate}  "
-            f"{moment.samples_per_second:,.0f} samples/s  {clock(moment.seconds_left)} left"
-        )
+        text = moment.text()
         if self._task is None:
             self._bars.start()
-            self._task = self._bars.add_task("", total=moment.steps, head=head, tail=tail)
-        self._bars.update(self._task, completed=moment.step, head=head, tail=tail)
+            self._task = self._bars.add_task("", total=moment.steps, text=text)
+        self._bars.update(self._task, completed=moment.step, text=text)
 
     def result(self, text: str) -> None:
         """See `Display`: a line a second."""
@@ -135,6 +140,10 @@ class Live:
     def say(self, text: str) -> None:
         """See `Display`."""
         self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def warn(self, text: str) -> None:
+        """See `Display`."""
+        self.say(text)
 
     def close(self) -> None:
         """See `Display`."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from paddlecli.config.recipe import Recipe
 from paddlecli.data.loader import Loader
+from paddlecli.engine import measures
 from paddlecli.engine.machine import Machine
 from paddlecli.engine.prepare import data_of, fields_of, prepare
 from paddlecli.engine.report import plural
@@ -48,7 +49,7 @@ def check(recipe: Recipe) -> DryRun:
     """
     prepared = prepare(recipe, fields_of(recipe))
     data = data_of(recipe)
-    Machine(prepared.artifact)
+    measures.check(prepared, data, Machine(prepared.artifact))
     train = recipe.train
     loader = Loader(data["train"], train.batch_size, drop_last=train.drop_last, limit=train.limit_batches)
     total = train.epochs * len(loader)

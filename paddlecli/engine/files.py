@@ -18,9 +18,12 @@ from paddlecli.errors import ResourceError, RunError
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
+_GO_ON = "make room and continue with `paddlecli train --resume`; what was saved before is intact"
+
+
 @contextmanager
-def saving(place: Path) -> Iterator[None]:
-    """Turns the operating system's refusals into errors that say what to do.
+def saving(place: Path, hint: str = _GO_ON) -> Iterator[None]:
+    """Turns the operating system's refusals into errors that say what to do; `hint` is for a full disk.
 
     Raises:
         ResourceError: the disk is full.
@@ -32,7 +35,7 @@ def saving(place: Path) -> Iterator[None]:
         if error.errno in _FULL:
             raise ResourceError(
                 f"{place}: the disk is full ({_free(place) / 1e6:.1f} MB free)",
-                hint="make room and continue with `paddlecli train --resume`; what was saved before is intact",
+                hint=hint,
             ) from None
         raise RunError(f"{place}: cannot be written: {error.strerror or error}") from None
 

@@ -14,7 +14,7 @@ from paddlecli import __version__, settings
 from paddlecli.config.plugins import CodeFile
 from paddlecli.config.recipe import Recipe
 from paddlecli.data.columns import Dataset
-from paddlecli.engine import eventlog, modeldir, rundir, stored
+from paddlecli.engine import eventlog, measures, modeldir, rundir, stored
 from paddlecli.engine.board import Board
 from paddlecli.engine.checkpoint import Snapshot, Store
 from paddlecli.engine.display import Display, Quiet
@@ -80,6 +80,7 @@ def fit(recipe: Recipe, options: Options = Options(), display: Display | None = 
     prepared = prepare(recipe, fields_of(recipe))
     data = data_of(recipe)
     machine = _machine(prepared, options)
+    measures.check(prepared, data, machine)
     machine.write({**prepared.graph.initial_values(recipe.train.seed), **(options.initial or {})})
     run = rundir.fresh(options.run_dir or rundir.new_path(recipe.name), options.force)
     return _Session(prepared, data, machine, run, options, display or Quiet()).train(Place(), fresh=True)
@@ -106,6 +107,7 @@ def resume(
     for line in stored.changes(run, options.code):
         show.say(line)
     machine = _machine(prepared, options)
+    measures.check(prepared, data, machine)
     run.claim()
     try:
         _same_data(run, data)
@@ -125,10 +127,15 @@ def _restore(prepared: Prepared, machine: Machine, run: RunDir, show: Display) -
     """Sets the machine to the newest whole checkpoint and drops from the run what lies behind it."""
     recipe = prepared.recipe
     store = _store(recipe, run)
-    snapshot = store.newest(show.say)
+    snapshot = store.newest(lambda text: _warn(text, run, show))
     place = Place()
     if snapshot is not None:
         place = Place.of(snapshot.state)
+        if recipe.train.epochs < place.epoch:
+            raise UsageError(
+                f"train.epochs: {recipe.train.epochs} is less than the {place.epoch} that are trained",
+                hint=f"a shorter training is a new run: paddlecli train --config {run.config}",
+            )
         machine.restore(snapshot.model, snapshot.optimizer)
     else:
         machine.write(prepared.graph.initial_values(recipe.train.seed))
@@ -139,9 +146,12 @@ def _restore(prepared: Prepared, machine: Machine, run: RunDir, show: Display) -
     return place
 
 
+def _warn(text: str, run: RunDir, show: Display) -> None:
+    show.warn(f"warning: {text}")
+    run.say(f"warning: {text}")
+
+
 def _resumed_recipe(run: RunDir, overrides: Sequence[str]) -> Recipe:
-    if not run.config.is_file():
-        raise RunError(f"{run.path}: has no config.yaml: it is no run directory")
     for text in overrides:
         key = text.lstrip("~").partition("=")[0].strip()
         if not any(key == c or key.startswith(f"{c}.") for c in CHANGEABLE):

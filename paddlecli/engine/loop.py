@@ -26,17 +26,17 @@ from paddlecli.engine.ahead import Ahead
 from paddlecli.engine.averages import by_iteration, keys_of, reporters
 from paddlecli.engine.checkpoint import Snapshot, Store
 from paddlecli.engine.display import Display, Moment
-from paddlecli.engine.evaluation import Evaluator
 from paddlecli.engine.eventlog import EventLog
 from paddlecli.engine.interrupts import Signals, Worker
 from paddlecli.engine.machine import Machine, Outcome
+from paddlecli.engine.measures import evaluator_of
 from paddlecli.engine.place import Best, Place, better
 from paddlecli.engine.prepare import Prepared
 from paddlecli.engine.rates import LearningRates
 from paddlecli.engine.report import Status, listed
 from paddlecli.engine.requests import Maker, Pace, Work
 from paddlecli.engine.rundir import RunDir
-from paddlecli.errors import ConfigError, NumericalError
+from paddlecli.errors import NumericalError
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Trainer:
         self.rates.restore(place.schedules)
         self.maker = Maker(prepared.artifact, prepared.calls, prepared.spec, split, train.batch_size, self.rates)
         self._ahead = None if means.gather is None else Ahead(self.maker, means.gather)
-        self.evaluator = _evaluator(prepared, data, means.machine)
+        self.evaluator = evaluator_of(prepared, data, means.machine)
         self._reporters = [(prefix, entries[0]) for prefix, entries in reporters(prepared.calls)]
         self._keys = keys_of(prepared.calls)
         self._rate_columns = [(i, a.of) for i, a in enumerate(prepared.artifact.arguments) if a.kind == "learning_rate"]
@@ -81,7 +81,6 @@ class Trainer:
         self._trained = 0
         self._began = time.monotonic()
         self._first = place.step
-        self._check_monitor()
 
     # -- the loop ---------------------------------------------------------------------------------------------------
     def run(self) -> Status:
@@ -310,22 +309,6 @@ class Trainer:
             return None
         return self.place.latest[split][metric]
 
-    def _check_monitor(self) -> None:
-        """Raises ConfigError where the monitored metric will never be measured."""
-        monitor = self.recipe.checkpoint.monitor
-        if monitor is None:
-            return
-        split, _, metric = monitor.partition(".")
-        known = {"train": {*self._keys.values(), *self._train_metrics()}}
-        if self.evaluator is not None:
-            known[self.evaluator.split.name] = self.evaluator.names()
-        if metric not in known.get(split, ()):
-            listed_names = ", ".join(f"{s}.{m}" for s, names in known.items() for m in sorted(names))
-            raise ConfigError(
-                f"checkpoint.monitor: {monitor} is not measured", hint=f"there are {listed_names}",
-                where=[self.recipe.where(("checkpoint", "monitor"))],
-            )  # fmt: skip
-
     def _improved(self, value: float | None, epoch: int) -> bool:
         place = self.place
         old = None if place.best is None else place.best.value
@@ -374,12 +357,3 @@ def _batch_sizes(work: Work, batch_size: int, iterations: int) -> NDArray[np.int
     """Samples of each of the first `iterations` whole batches."""
     edges = np.minimum(np.arange(iterations + 1) * batch_size, work.rows.size)
     return np.diff(edges)
-
-
-def _evaluator(prepared: Prepared, data: Dataset, machine: Machine) -> Evaluator | None:
-    """None where the network has nothing to evaluate or the data have no such split."""
-    name, split = prepared.graph.roles.get("evaluate"), prepared.recipe.train.eval_split
-    if name is None or split not in data.splits:
-        return None
-    entry = prepared.artifact.entries[name]
-    return Evaluator(machine, entry, prepared.spec, data[split], prepared.recipe.train.batch_size)

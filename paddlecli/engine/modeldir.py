@@ -108,6 +108,11 @@ def read_graph(folder: Path) -> Graph:
         return from_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunError(f"{path}: missing: {folder} is no model folder") from None
+    except UnicodeDecodeError as error:
+        raise RunError(f"{path}: damaged: {error}") from None
+    except RunError as error:
+        # a parser's message has many lines
+        raise RunError(f"{folder}/{' '.join(error.message.split())}", error.hint) from None
 
 
 def restricted(graph: Graph, roles: Sequence[str]) -> Graph:

@@ -96,7 +96,10 @@ def prepare(recipe: Recipe, spec: DatasetSpec, graph: Graph | None = None) -> Pr
         ConfigError: something does not fit.
     """
     if recipe.optimizer is None:
-        raise ConfigError("the recipe names no optimizer, so it cannot be trained")
+        raise ConfigError(
+            f"{recipe.source or recipe.name}: the recipe names no optimizer, so it cannot be trained",
+            hint="write `optimizer: {name: ..., learning_rate: ...}`, or give -o optimizer.name=NAME",
+        )
     whole = build(recipe, spec) if graph is None else graph
     parts = recipe.train.accumulate
     artifact = compile_graph(whole, optimizers(recipe), recipe.train.seed, accumulate=parts > 1)

@@ -208,13 +208,21 @@ def _is_run(path: Path) -> bool:
 
 
 def _last() -> RunDir:
-    started = {run.path: (str(run.read("run.json").get("started", "")), run.identity) for run in known_runs()}
+    started = {run.path: (_started(run), run.identity) for run in known_runs()}
     if not started:
         raise RunError(
             f"there is no run in {settings.runs_dir()} yet",
             hint="train one, or set PADDLECLI_RUNS_DIR to where your runs are",
         )
     return RunDir(max(started, key=lambda path: started[path]))
+
+
+def _started(run: RunDir) -> str:
+    """When a run was started; a damaged run.json makes it the oldest, and hides no other run."""
+    try:
+        return str(run.known().get("started", ""))
+    except RunError:
+        return ""
 
 
 def facts() -> dict[str, Any]:

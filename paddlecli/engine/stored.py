@@ -13,7 +13,7 @@ from paddlecli.config.plugins import CodeFile
 from paddlecli.config.recipe import Recipe
 from paddlecli.engine import modeldir
 from paddlecli.engine.rundir import RunDir
-from paddlecli.errors import ConfigError, UserCodeError
+from paddlecli.errors import ConfigError, RunError, UserCodeError
 
 CODE = "code"
 """Key of run.json: path and sha256 of the user's own code files."""
@@ -24,8 +24,11 @@ def recipe_of(run: RunDir, overrides: Sequence[str] = ()) -> Recipe:
     need not be known.
 
     Raises:
+        RunError: it is not there.
         ConfigError: another name is unknown, or an override is wrong.
     """
+    if not run.config.is_file():
+        raise RunError(f"{run.path}: has no config.yaml: it is no run directory, or not whole")
     return load_recipe(run.config, overrides, built=(run.model / modeldir.GRAPH).is_file())
 
 

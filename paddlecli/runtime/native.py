@@ -160,13 +160,15 @@ def use_device(backend: str, index: int) -> None:
     """
     if backend == "cpu":
         return
+    library = lib(backend)  # where that is missing, it says so itself
     try:
-        _set_level(lib(backend), str(index), "")
+        _set_level(library, str(index), "")
     except ResourceError as error:
         if "first plan" in str(error):
             raise
         raise ResourceError(
-            f"there is no {backend} device {index} on this machine", hint="use --device cpu"
+            f"there is no {backend} device {index} on this machine",
+            hint="use --device cpu; `nvidia-smi` shows which devices the driver knows",
         ) from None
 
 

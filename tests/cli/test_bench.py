@@ -20,6 +20,13 @@ def test_numbers(tmp_path: Path, name: str) -> None:
     assert found["allocations_in_steps"] == 0
 
 
+@pytest.mark.parametrize(("name", "most"), [("bench/mnist_mlp", 76), ("bench/mnist_lenet", 85)])
+def test_memory(tmp_path: Path, name: str, most: int) -> None:
+    """Data are generated in pieces, and nothing is imported that is not used."""
+    found = strict(run(tmp_path, "bench", name, "--steps", "5", "--threads", "1", "--json").stdout)
+    assert found["peak_rss_mb"] < most
+
+
 def test_profile(tmp_path: Path) -> None:
     done = run(tmp_path, "bench", recipe(tmp_path), "--steps", "20", "--profile", "--json")
     rows = strict(done.stdout)["profile"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
-from .runs import recipe, run
+from paddlecli.runtime import native
 
-CUDA = (Path(os.environ.get("PADDLECLI_CORE", "none")) / "libpaddlecore_cuda.so").exists()
+from .runs import recipe, run
 
 
 @pytest.mark.parametrize("device", ["cpu", "auto"])
@@ -22,20 +21,31 @@ def test_the_cpu(tmp_path: Path, device: str) -> None:
     run(tmp_path, "bench", recipe(tmp_path), "--device", device, "--steps", "2")
 
 
-@pytest.mark.skipif(CUDA, reason="this build has the CUDA library")
 def test_no_cuda_library(tmp_path: Path) -> None:
-    run(tmp_path, "train", recipe(tmp_path), "--run-dir", "out", "-q")
+    core = tmp_path / "core"
+    core.mkdir()
+    for name in (native.library_name(), "_ffi.py"):
+        (core / name).symlink_to(native.folder() / name)
+    env = {"PADDLECLI_CORE": str(core)}
+    run(tmp_path, "train", recipe(tmp_path), "--run-dir", "out", "-q", env=env)
     for arguments in (
         ("train", recipe(tmp_path), "--run-dir", "other"), ("train", recipe(tmp_path), "--dry-run"),
         ("train", "--resume", "out"), ("evaluate", "out"), ("predict", "out", "--field", "x=[1,2,3,4,5,6]"),
         ("bench", recipe(tmp_path), "--steps", "2"),
     ):  # fmt: skip
-        message = run(tmp_path, *arguments, "--device", "cuda:0", code=7).stderr
-        assert "cuda" in message and "libpaddlecore_cuda" in message and "missing" in message
+        message = run(tmp_path, *arguments, "--device", "cuda:0", code=7, env=env).stderr
+        assert f"{core / native.library_name('cuda')} is missing" in message
         assert "--device cpu" in message
     assert not (tmp_path / "other").exists()
-    run(tmp_path, "train", recipe(tmp_path), code=7, env={"PADDLECLI_DEVICE": "cuda"})
-    run(tmp_path, "train", recipe(tmp_path), "--device", "cpu", "-q", env={"PADDLECLI_DEVICE": "cuda"})
+    run(tmp_path, "train", recipe(tmp_path), code=7, env={**env, "PADDLECLI_DEVICE": "cuda"})
+    run(tmp_path, "train", recipe(tmp_path), "--device", "cpu", "-q", env={**env, "PADDLECLI_DEVICE": "cuda"})
+
+
+@pytest.mark.skipif(not native.library_path("cuda").is_file(), reason="this build has no CUDA library")
+def test_no_such_card(tmp_path: Path) -> None:
+    message = run(tmp_path, "train", recipe(tmp_path), "--device", "cuda:99", code=7).stderr
+    assert "cuda" in message and "--device cpu" in message
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("device", ["gpu", "cpu:1", "cuda:x", "cuda:-1"])

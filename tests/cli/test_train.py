@@ -40,6 +40,25 @@ def test_what_is_said_at_the_end(tmp_path: Path) -> None:
     assert run(tmp_path, "train", recipe(tmp_path), "-q").stderr == ""
 
 
+def test_what_is_expected_of_other_settings(tmp_path: Path) -> None:
+    """Other epochs are no failure, also not after a resume; another seed must do as well."""
+    name = recipe(tmp_path)
+    other = run(tmp_path, "train", name, "--run-dir", "out", "--epochs", "2").stderr
+    assert "expected test.accuracy at least 1.5 (for the recipe as it stands): " in other
+    assert ": met" not in other and "NOT met" not in other
+    assert "(for the recipe as it stands)" in run(tmp_path, "train", "--resume", "out", "--epochs", "3").stderr
+    for harmless in (("--seed", "3"), ("--name", "x"), ("-o", "checkpoint.keep_last=1"), ("--threads", "1")):
+        assert "at least 1.5: NOT met" in run(tmp_path, "train", name, *harmless).stderr
+    assert "as it stands" in run(tmp_path, "train", name, "-o", "~metrics").stderr
+
+
+def test_only_what_can_be_done_is_suggested(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[1] / "tracers" / "two_networks.yaml").read_text()
+    said = run(tmp_path, "train", recipe(tmp_path, text), "--epochs", "1").stderr
+    assert "paddlecli evaluate" not in said
+    assert "paddlecli predict" in said and "train --resume" in said
+
+
 def test_flags_are_overrides_and_are_kept(tmp_path: Path) -> None:
     run(tmp_path, "train", recipe(tmp_path), "--run-dir", "a", "--seed", "9", "--limit-batches", "2", "--name", "other",
         "--epochs", "1", "-o", "optimizer.learning_rate=1e-3", "-q")  # fmt: skip
@@ -240,6 +259,29 @@ def test_live_display_on_a_terminal(tmp_path: Path) -> None:
     text = seen.decode()
     assert "epoch" in text and "samples/s" in text and "left" in text
     assert "paddlecli evaluate" in text
+
+
+def test_warnings_come_through_quiet(tmp_path: Path) -> None:
+    run(tmp_path, "train", recipe(tmp_path), "--run-dir", "out", "-q")
+    newest = sorted((tmp_path / "out" / "checkpoints").glob("step-*"))[-1]
+    (newest / "state.json").write_text("{")
+    done = run(tmp_path, "train", "--resume", "out", "-q")
+    assert done.stdout == "" and newest.name in done.stderr
+    assert "using the checkpoint before it" in done.stderr
+    assert newest.name in (tmp_path / "out" / "log.txt").read_text()
+
+
+def test_an_empty_folder_name(tmp_path: Path) -> None:
+    """It is not the current directory."""
+    done = run(tmp_path, "train", recipe(tmp_path), "--run-dir", "", code=2)
+    assert "--run-dir is empty" in done.stderr and len(list(tmp_path.iterdir())) == 1
+
+
+def test_closed_stdout(tmp_path: Path) -> None:
+    line = " ".join(command("train", "fit_a_line", "--epochs", "1"))
+    done = subprocess.run(["sh", "-c", f"{line} >&-"], cwd=tmp_path, env=environment(tmp_path), capture_output=True,
+                          check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
 
 
 def test_fit_a_line_is_quick(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_dialect_on_a_device(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_nvcc(request: pytest.FixtureRequest) -> None:
-    """The CUDA library builds without a warning; what was built before is kept in pytest's cache."""
+    """The CUDA library builds without a warning; the build is kept in the cache of pytest."""
     for tool in ("nvcc", "cmake", "ninja"):
         needs(tool)
     assert request.config.cache is not None

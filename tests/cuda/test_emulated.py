@@ -1,4 +1,4 @@
-"""CUDA kernels, compiled as C++ and run on the host, against the kernels of the CPU."""
+"""CUDA kernels, emulated and on a GPU where there is one, against the kernels of the CPU."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def start_of(call: oc.Call) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def catalogue(emulated: str) -> frozenset[str]:
+def catalogue(backend: str) -> frozenset[str]:
     """Names of the kernels that the library has."""
-    return frozenset(s.partition("(")[0] for s in native.signatures(emulated))
+    return frozenset(s.partition("(")[0] for s in native.signatures(backend))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_sample(case: oc.Case, emulated: str, catalogue: frozenset[str]) -> None:
+def test_sample(case: oc.Case, backend: str, catalogue: frozenset[str]) -> None:
     """Each kernel of a case, on several batches: assigned, added and in place."""
     for n in BATCHES:
         with np.errstate(all="ignore"):
@@ -75,35 +75,33 @@ def test_sample(case: oc.Case, emulated: str, catalogue: frozenset[str]) -> None
         if lacking:
             pytest.skip(f"CUDA has no {', '.join(lacking)}")
         for call in calls:
-            check(call, call.run(backend=emulated), arrays(call.results))
+            check(call, call.run(backend=backend), arrays(call.results))
             if n != BATCHES[0] or call.kernel.updates:
                 continue
             start = start_of(call)
             if start and ops.get(call.kernel.op).differentiable:
-                check(
-                    call, call.run(backend=emulated, accumulate=start), call.run(accumulate=start)
-                )
+                check(call, call.run(backend=backend, accumulate=start), call.run(accumulate=start))
             fits = all(
                 call.args[i] is not None and call.args[i].spec.shape == call.out[o].shape
                 for o, i in call.kernel.inplace.items()
             )
             if call.kernel.inplace and fits:
-                check(call, call.run(backend=emulated, inplace=True), arrays(call.results))
+                check(call, call.run(backend=backend, inplace=True), arrays(call.results))
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.sample.axes], ids=str)
-def test_empty_sequences(case: oc.Case, emulated: str, catalogue: frozenset[str]) -> None:
+def test_empty_sequences(case: oc.Case, backend: str, catalogue: frozenset[str]) -> None:
     """Samples without a single token."""
     with np.errstate(all="ignore"):
         calls = calls_of(case, 3, True)
     for call in calls:
         if call.kernel.full_name not in catalogue:
             pytest.skip(f"CUDA has no {call.kernel.full_name}")
-        check(call, call.run(backend=emulated), arrays(call.results))
+        check(call, call.run(backend=backend), arrays(call.results))
 
 
-def test_catalogue(emulated: str, catalogue: frozenset[str]) -> None:
+def test_catalogue(backend: str, catalogue: frozenset[str]) -> None:
     """Every kernel is either there, with the signature of the CPU, or known to be missing."""
     known = {k.full_name for name in ops.names() for k in ops.get(name).kernels}
-    assert set(native.signatures(emulated)) <= set(native.signatures())
+    assert set(native.signatures(backend)) <= set(native.signatures())
     assert known - catalogue == WITHOUT

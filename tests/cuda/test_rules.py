@@ -18,12 +18,12 @@ SHAPES = [(7, 3, 4), (7, 3, 0), (300, 5, 40), (9, 0, 2), (1, 1, 1)]
 
 
 def same(
-    op: str, kernel: str, emulated: str, args: Mapping[str, Any], attrs: Any, outs: Any
+    op: str, kernel: str, backend: str, args: Mapping[str, Any], attrs: Any, outs: Any
 ) -> None:
     """Both backends give the same, to float accuracy."""
     it = next(k for k in ops.get(op).kernels if k.name == kernel)
     wanted = run_kernel(it, args, attrs, outs)
-    found = run_kernel(it, args, attrs, outs, backend=emulated)
+    found = run_kernel(it, args, attrs, outs, backend=backend)
     for name, value in wanted.items():
         if not name.startswith("work"):
             np.testing.assert_allclose(found[name], value, 1e-5, 1e-6, err_msg=name)
@@ -32,7 +32,7 @@ def same(
 @pytest.mark.parametrize(("op", "attrs"), tables.cases())
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_tables(
-    op: OptimizerOp, attrs: Mapping[str, Attr], shape: tuple[int, int, int], emulated: str
+    op: OptimizerOp, attrs: Mapping[str, Attr], shape: tuple[int, int, int], backend: str
 ) -> None:
     common: dict[str, Attr] = {"rate": 0.5, "l1": 0.0}
     for more in ({"l2": 0.0, "clip_value": 0.0}, {"l2": 0.1, "clip_value": 0.3}):
@@ -40,24 +40,24 @@ def test_tables(
         whole = {**attrs, **common, **more}
         kernel = op.kernel(attrs, rows=True)
         wanted = tables.run(op, kernel, args, whole)
-        found = tables.run(op, kernel, args, whole, backend=emulated)
+        found = tables.run(op, kernel, args, whole, backend=backend)
         for name, value in wanted.items():
             # ftrl's powers differ in their last place, and it subtracts them from each other.
             size = max(1.0, float(np.abs(value).max(initial=0.0)))
             np.testing.assert_allclose(found[name], value, 2e-5, 1e-5 * size, err_msg=name)
 
 
-def test_squares(emulated: str) -> None:
+def test_squares(backend: str) -> None:
     rng = np.random.default_rng(1)
     bounds, clips = np.array([[0, 30], [32, 5000]]), np.array([0, 1], np.int32)
     args = {"g": rng.normal(size=5040).astype(np.float32), "bounds": bounds, "clips": clips}
     outs = {"total": Out((1,), "f64"), "work": Out((2,), "f64")}
-    same("global_norm", "squares", emulated, args, {}, outs)
+    same("global_norm", "squares", backend, args, {}, outs)
     rows = {"values": rng.normal(size=(9, 4)).astype(np.float32), "rows": np.array([5])}
-    same("global_norm", "squares_rows", emulated, rows, {}, outs)
+    same("global_norm", "squares_rows", backend, rows, {}, outs)
 
 
-def test_batch_norm(emulated: str) -> None:
+def test_batch_norm(backend: str) -> None:
     rng = np.random.default_rng(2)
     for shape in ((5, 3, 4, 2), (6, 17)):
         c = shape[1]
@@ -69,7 +69,7 @@ def test_batch_norm(emulated: str) -> None:
         same(
             "batch_norm",
             "inference",
-            emulated,
+            backend,
             given,
             {"epsilon": 1e-5, "activation": 1},
             {"y": Out(shape)},
@@ -83,7 +83,7 @@ def test_batch_norm(emulated: str) -> None:
             "y": None,
         }
         outs = {"dx": Out(shape), "dw": Out((c,)), "db": Out((c,))}
-        same("batch_norm", "backward_inference", emulated, given, {"epsilon": 1e-5}, outs)
+        same("batch_norm", "backward_inference", backend, given, {"epsilon": 1e-5}, outs)
     state = {
         "mean": each["mean"],
         "variance": each["variance"],
@@ -91,4 +91,4 @@ def test_batch_norm(emulated: str) -> None:
         "batch_rstd": each["w"],
     }
     outs = {"mean_out": Out((17,)), "variance_out": Out((17,))}
-    same("batch_norm", "update_running", emulated, state, {"momentum": 0.9, "epsilon": 1e-5}, outs)
+    same("batch_norm", "update_running", backend, state, {"momentum": 0.9, "epsilon": 1e-5}, outs)

@@ -1,4 +1,4 @@
-"""Plans on the emulated device: training as on the CPU, guards, bad data, missing kernels."""
+"""Plans on a CUDA device: training as on the CPU, guards, bad data, missing kernels."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ train: {epochs: 2, batch_size: 16, seed: 5}
 
 
 @pytest.fixture(scope="module")
-def core(emulated: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def core(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the libraries of both backends."""
     place = tmp_path_factory.mktemp("core")
     for file in (
         native.library_path("cpu"),
-        native.library_path(emulated),
+        native.library_path(backend),
         native.folder() / "_ffi.py",
     ):
         (place / file.name).symlink_to(file)
@@ -92,22 +92,22 @@ def compare(wanted: dict[str, np.ndarray], found: dict[str, np.ndarray], limit: 
         np.testing.assert_allclose(found[name], value, limit, limit, err_msg=name)
 
 
-def test_fit_a_line(core: Path, tmp_path: Path, emulated: str) -> None:
+def test_fit_a_line(core: Path, tmp_path: Path, backend: str) -> None:
     """Twenty steps end where they do on the CPU."""
     more = ("--epochs", "1", "--limit-batches", "20")
-    runs = [train(tmp_path, core, on, "fit_a_line", *more) for on in ("cpu", emulated)]
+    runs = [train(tmp_path, core, on, "fit_a_line", *more) for on in ("cpu", backend)]
     compare(*runs, 1e-5)
 
 
-def test_convolutions(core: Path, tmp_path: Path, emulated: str) -> None:
+def test_convolutions(core: Path, tmp_path: Path, backend: str) -> None:
     """A network with convolution, normalisation, pooling and dropout, by Adam: eight steps."""
     (tmp_path / "recipe.yaml").write_text(CONV)
-    runs = [train(tmp_path, core, on, "./recipe.yaml") for on in ("cpu", emulated)]
+    runs = [train(tmp_path, core, on, "./recipe.yaml") for on in ("cpu", backend)]
     compare(*runs, 2e-4)
 
 
 def writer() -> PlanWriter:
-    """y keeps its value in a range; it is doubled where the guard is 1, behind a look-up by index."""
+    """y keeps its value in a range; it is doubled where the guard is 1, after a look-up."""
     w = PlanWriter()
     guard, index = (
         w.input("guard", Spec.of(1, dtype="i32")),
@@ -122,12 +122,12 @@ def writer() -> PlanWriter:
     return w
 
 
-def test_guards_and_bad_data(emulated: str) -> None:
-    """A guard of 0 and bad data both leave the state alone; the error names row, value and kernel."""
-    plan = Plan(writer().finish(), emulated)
+def test_guards_and_bad_data(backend: str) -> None:
+    """A guard of 0 and bad data leave the state alone; the error names row, value and kernel."""
+    plan = Plan(writer().finish(), backend)
     params = Params(plan)
     params.write_bytes(0, 0, np.array([3], np.float32))
-    session = Session(plan, params, Device(emulated, 0, 1))
+    session = Session(plan, params, Device(backend, 0, 1))
 
     def run(guard: int, *index: int) -> Request:
         table = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -145,7 +145,7 @@ def test_guards_and_bad_data(emulated: str) -> None:
     assert run(1, 0, 1).results[0, 0] == 12
 
 
-def test_missing_kernel(emulated: str) -> None:
+def test_missing_kernel(backend: str) -> None:
     """A plan that names a kernel without an implementation is refused with its name."""
     w = PlanWriter()
     y = w.tensor("y", Spec.of(1), "range", w.range("y", "state", "f32", 4))
@@ -153,7 +153,7 @@ def test_missing_kernel(emulated: str) -> None:
     w.entry("run", 0, 1)
     data = w.finish().replace(b"relu.forward(x: f32)", b"rel0.forward(x: f32)")
     with pytest.raises(ResourceError, match=r"rel0\.forward"):
-        Plan(data, emulated)
+        Plan(data, backend)
 
 
 def test_devices() -> None:

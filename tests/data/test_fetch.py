@@ -352,6 +352,15 @@ def test_a_stored_file_that_was_cut_since(server: Server, card: Callable[..., Ca
     assert stored(toy).read_bytes() == BODY
 
 
+def test_a_stored_file_that_was_changed_since(server: Server, card: Callable[..., Card]) -> None:
+    """Its length is right: only the checksum tells."""
+    toy = card(server.answer("/a.gz", Answer(BODY)))
+    download(toy)
+    stored(toy).write_bytes(bytes([BODY[0] ^ 1]) + BODY[1:])
+    download(toy)
+    assert stored(toy).read_bytes() == BODY
+
+
 def test_files_of_the_original_cache(
     server: Server, make_card: Callable[..., Card], cache_dir: Path
 ) -> None:

@@ -160,13 +160,20 @@ def test_every_kind_of_file_gives_the_same_digit(kind: str) -> None:
         (encoded(seven())[:200], "test: the picture is damaged"),
         (encoded(seven(), "JPEG")[:300], "test: the picture is damaged"),
         (encoded(Image.new("L", (50, 50), 90)), "test: no ink found"),
-        (encoded(Image.new("1", (20000, 20000))), "too many|damaged"),
+        (encoded(Image.new("1", (20000, 20000))), "test: .*too many"),
+        (encoded(Image.effect_noise((60, 60), 120)), "test: no ink found: nothing stands out"),
         (encoded(seven()).replace(b"IDAT", b"IDAX"), "test: not a picture"),
     ],
 )
 def test_damaged_and_foreign_pictures(data: bytes, message: str) -> None:
     with pytest.raises(DataError, match=message):
         digit(data)
+
+
+def test_the_first_of_an_animation() -> None:
+    data = encoded(seven(), "GIF", save_all=True, append_images=[seven(pen=30)])
+    assert "the first of 2 pictures in the file" in digit(data).notes
+    assert (digit(data).array == digit(encoded(seven(), "GIF")).array).all()
 
 
 def test_without_a_box_the_whole_picture_is_scaled() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,6 +121,7 @@ def test_csv_dialects(tmp_path: Path, make_card: Callable[..., Card], text: str)
     ("raw", "message"),
     [
         (b"a,b\n1,2\n3,four\n", "line 3: b: 'four' is not a number"),
+        (b"a,b\n1,2\n3,1_000\n", "line 3: b: '1_000' is not a number"),
         (b"a,c\n1,2\n", "line 2: no column b in the header"),
         (b"a,b\n1,2\n3\n", "line 3 has 1 cells, the header has 2"),
         (b"1,2,3\n", "line 1 has 3 cells, not 2"),
@@ -173,7 +175,7 @@ def test_classes_are_checked_when_opened(tmp_path: Path, make_card: Callable[...
 def test_idx_types(tmp_path: Path, values: np.ndarray, kind: int, packed: bool) -> None:
     raw = idx(values, kind)
     path = tmp_path / "f"
-    path.write_bytes(gzip.compress(raw) if packed else raw)
+    path.write_bytes(gzip.compress(raw, mtime=0) if packed else raw)
     found = read_idx(path)
     assert found.dtype == values.dtype and found.dtype.isnative
     np.testing.assert_array_equal(found, values)
@@ -209,11 +211,11 @@ def test_idx_faults(tmp_path: Path, raw: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (gzip.compress(GOOD)[:-12], "cut off"),
-        (gzip.compress(GOOD)[:30], "cut off"),
-        (gzip.compress(GOOD[:-1]), "cut off"),
-        (gzip.compress(GOOD + b"x"), "more data than its header says"),
-        (gzip.compress(b"not idx at all"), "not an IDX file"),
+        (gzip.compress(GOOD, mtime=0)[:-12], "cut off"),
+        (gzip.compress(GOOD, mtime=0)[:30], "cut off"),
+        (gzip.compress(GOOD[:-1], mtime=0), "cut off"),
+        (gzip.compress(GOOD + b"x", mtime=0), "more data than its header says"),
+        (gzip.compress(b"not idx at all", mtime=0), "not an IDX file"),
         (gzip.compress(bytes([0, 0, 8, 1, 127, 0, 0, 0]) + b"x"), "more than the file can hold"),
         (b"\x1f\x8b" + b"\0" * 30, "damaged gzip"),
     ],
@@ -226,7 +228,7 @@ def test_idx_gzip_faults(tmp_path: Path, raw: bytes, message: str) -> None:
 
 
 def test_idx_damaged_checksum(tmp_path: Path) -> None:
-    raw = bytearray(gzip.compress(GOOD))
+    raw = bytearray(gzip.compress(GOOD, mtime=0))
     raw[-8] ^= 1
     path = tmp_path / "packed.gz"
     path.write_bytes(raw)
@@ -321,6 +323,27 @@ def test_generated_depends_on_the_seed_alone() -> None:
         ).fingerprint
 
     assert fingerprint(1) == fingerprint(1) != fingerprint(2)
+
+
+def test_generated_values_do_not_depend_on_the_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    def columns() -> dict[str, bytes]:
+        fields = [*FIELDS, {"name": "odd", "shape": [3], "dtype": "float64"}]
+        data = open_dataset("generated", {"fields": fields, "lengths": LENGTHS, "samples": 21})
+        return {name: c.values.tobytes() for name, c in data["train"].columns.items()}
+
+    whole = columns()
+    for piece in (1, 5, 64):
+        monkeypatch.setattr("paddlecli.data.readers.generated._PIECE", piece)
+        assert columns() == whole
+
+
+def test_generating_holds_little_more_than_the_columns() -> None:
+    fields = [{"name": "x", "shape": [100]}, {"name": "y", "dtype": "int64", "classes": 9}]
+    tracemalloc.start()
+    data = open_dataset("generated", {"fields": fields, "samples": 20000, "test_samples": 0})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < data["train"].nbytes + 2_000_000
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,17 @@ def test_damaged_is_passed_over(tmp_path: Path, file: str, damage: str) -> None:
     assert [p.name for p in list_folders(tmp_path / "c")] == ["step-00000001"]
 
 
+def test_all_damaged(tmp_path: Path) -> None:
+    """Nobody's training is started over because its checkpoints cannot be read."""
+    store = Store(tmp_path / "c", keep_last=3)
+    for step in (1, 2):
+        (store.save(snapshot(step)) / MODEL).write_bytes(b"")
+    told: list[str] = []
+    with pytest.raises(RunError, match=r"step-00000001.*there is no checkpoint before it"):
+        store.newest(told.append)
+    assert len(told) == 1 and "step-00000002" in told[0]
+
+
 def test_damage_names_the_file(tmp_path: Path) -> None:
     folder = Store(tmp_path / "c", keep_last=1).save(snapshot(1))
     data = bytearray((folder / MODEL).read_bytes())

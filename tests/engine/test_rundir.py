@@ -32,6 +32,13 @@ def test_find_by_path_id_part_and_last() -> None:
         rundir.find("cccc")
 
 
+def test_a_damaged_run_hides_no_other() -> None:
+    good = make("20260101T000000Z-aaaa", "2026-01-01T00:00:00Z")
+    bad = make("20270101T000000Z-bbbb", "2027-01-01T00:00:00Z")
+    (bad.path / "run.json").write_text("{")
+    assert rundir.find("last").path == good.path
+
+
 def test_last_of_none() -> None:
     with pytest.raises(RunError, match="no run"):
         rundir.find("last")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -149,7 +150,7 @@ def test_damaged_checkpoint_at_resume(whole: Path, tiny: MakeRecipe, tmp_path: P
     (newest / "model.safetensors").write_bytes(b"nonsense")
     told: list[str] = []
     display = Quiet()
-    display.say = told.append  # type: ignore[method-assign]
+    display.warn = told.append  # type: ignore[method-assign]
     resume(RunDir(path), display=display)
     assert any(newest.name in text for text in told)
     same_results(whole, path)
@@ -249,6 +250,21 @@ def test_monitor_keeps_the_best(tiny: MakeRecipe, tmp_path: Path) -> None:
 def test_monitor_that_is_not_measured(tiny: MakeRecipe, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"test\.bleu is not measured"):
         fit(tiny("checkpoint.monitor=test.bleu"), Options(run_dir=tmp_path / "x"))
+    assert not (tmp_path / "x").exists()
+
+
+def test_fewer_epochs_than_are_trained(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path / "x")
+    before = (whole / "config.yaml").read_text()
+    with pytest.raises(UsageError, match="3 is less than the 4 that are trained"):
+        resume(RunDir(tmp_path / "x"), ["train.epochs=3"])
+    assert (tmp_path / "x" / "config.yaml").read_text() == before
+
+
+def test_split_that_is_not_there(tiny: MakeRecipe, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"generated has no split valid"):
+        fit(tiny("train.eval_split=valid"), Options(run_dir=tmp_path / "x"))
+    assert not (tmp_path / "x").exists()
 
 
 def test_checkpoints_by_steps(whole: Path, tiny: MakeRecipe, tmp_path: Path) -> None:

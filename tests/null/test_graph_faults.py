@@ -200,6 +200,8 @@ FAULTS = {
 """, r"^metrics need an entry that evaluates: one with a loss and without an update", ""),
     "metric": ("metrics:\n  - accuracy  # HERE\n" + plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n"),
                r"^\[accuracy\] label is f32, must be i64", ""),
+    "a parameter beyond all bounds": (plain("  layers:\n    - {fc: {size: 10000000000000}, from: x, name: p}  # HERE\n"),
+                                      r"^p/w would be f32\[4, 10000000000000\]: more elements than can be held", "p"),
 }  # fmt: skip
 
 
@@ -216,6 +218,51 @@ def test_a_fault_names_its_line(name: str, tmp_path: Path) -> None:
     assert (Path(found.where.file).name, found.where.line) == ("recipe.yaml", line)
     assert found.where.column > 0
     assert found.where.key == key
+
+
+CLASSES = """
+name: faulty
+data:
+  name: generated
+  fields: [{name: x, shape: [4]}, {name: y, dtype: int64, role: label, classes: 3}]
+model:
+  inputs:
+    x: {shape: [4]}
+    y: {dtype: int64, role: label, below: %d}
+  layers: [{fc: {size: %d}, from: x, name: p}]
+  loss: {softmax_with_cross_entropy: {%s}, from: [p, y]}
+metrics: [%s]
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "line", "message"),
+    [
+        ((2, 3, "", ""), 9, "input 'y' is declared below 2, the data set's field has 3 classes"),
+        ((3, 2, "", ""), 11, "[cross_entropy] the label has 3 classes, the scores f32[N, 2] have 2"),
+        ((3, 1, "ignore_index: 2", ""), 11, "[cross_entropy] the label has 3 classes"),
+        ((3, 3, "", "auc"), 12, "[auc] scores are f32[N, 3]; one or two a row are needed"),
+    ],
+)
+def test_labels_without_a_score(
+    values: tuple[object, ...], line: int, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        graph_of(recipe_of(ONE + CLASSES % values, tmp_path))
+    (found,) = caught.value.faults
+    assert found.message.startswith(message) and found.where.line == line + 1
+
+
+def test_one_class_more_may_be_ignored(tmp_path: Path) -> None:
+    graph_of(recipe_of(ONE + CLASSES % (3, 2, "ignore_index: 2", ""), tmp_path))
+
+
+def test_a_fault_shows_its_line_and_is_told_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        graph_of(recipe_of(ONE + CLASSES % (3, 2, "", ""), tmp_path))
+    shown = str(caught.value)
+    assert shown.count("the label has 3 classes") == 1
+    assert "  loss: {softmax_with_cross_entropy: {}, from: [p, y]}\n" in shown
 
 
 def test_a_registered_network_names_the_line_of_its_name(tmp_path: Path) -> None:
