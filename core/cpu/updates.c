@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Chunks handed to a thread at once: 64 KB of each tensor. */
-#define CHUNKS_PER_TASK 4
+#define CHUNKS_PER_TASK 1
 
 /* Everything that a task needs; in a table walk `columns` is the row size and there is one segment. */
 typedef struct walk {

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 
 from paddlecli.config.registry import LOSSES
+from paddlecli.config.types import Positive
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Tensor
 from paddlecli.models.network import Network
+from paddlecli.ops.base import Attr
 
 
 def finish(
@@ -94,6 +96,38 @@ def sigmoid_cross_entropy(net: Network, logits: Tensor, label: Tensor) -> Tensor
     with net.layer("sigmoid_cross_entropy"):
         values = net.apply("sigmoid_cross_entropy", logits, label, None, ignore_index=-100)
         return finish(net, values, logits, label)
+
+
+@LOSSES.register("huber_loss")
+def huber_loss(net: Network, prediction: Tensor, label: Tensor, *, delta: Positive = 1.0) -> Tensor:
+    """Half the squared error up to ``delta``, straight beyond it, [N, ...] both."""
+    return _plain(net, "huber_loss", prediction, label, delta=delta)
+
+
+@LOSSES.register("log_loss")
+def log_loss(
+    net: Network, probability: Tensor, label: Tensor, *, epsilon: Positive = 1e-4
+) -> Tensor:
+    """Cross-entropy of probabilities in [0, 1] against targets 0 or 1, [N, ...] both."""
+    return _plain(net, "log_loss", probability, label, epsilon=epsilon)
+
+
+@LOSSES.register("kl_div")
+def kl_div(net: Network, log_probability: Tensor, label: Tensor) -> Tensor:
+    """label * (log(label) - log_probability), [N, ...] both; the mean over the elements."""
+    return _plain(net, "kl_div", log_probability, label)
+
+
+@LOSSES.register("hinge_loss")
+def hinge_loss(net: Network, score: Tensor, label: Tensor) -> Tensor:
+    """max(0, 1 - (2 label - 1) score) for labels 0 or 1, [N, ...] both."""
+    return _plain(net, "hinge_loss", score, label)
+
+
+def _plain(net: Network, op: str, scores: Tensor, label: Tensor, **attrs: Attr) -> Tensor:
+    """A loss that is one op of scores and labels of one shape."""
+    with net.layer(op):
+        return finish(net, net.apply(op, scores, label, **attrs), scores, label)
 
 
 def _check_classes(net: Network, scores: Tensor, label: Tensor, soft: bool, ignore: int) -> None:
