@@ -55,12 +55,19 @@ class Road:
         self.plan = Plan(self.artifact.plan)
         self.params = Params(self.plan)
         self.session = Session(
-            self.plan, self.params, Device("cpu", 0, threads), profile=profile, poison=poison, smallest_grain=grain
+            self.plan,
+            self.params,
+            Device("cpu", 0, threads),
+            profile=profile,
+            poison=poison,
+            smallest_grain=grain,
         )
         self.places = self.stages.storage.placements
         """Every persistent array by its key: ``fc1/w``, ``gradient:fc1/w``, ``fc1/w@default.moment1``, ``updates.default``."""
         self.write(graph.initial_values(seed))
-        self.write({k: np.full(self.places[k].shape, v) for k, v in self.artifact.slot_start.items()})
+        self.write(
+            {k: np.full(self.places[k].shape, v) for k, v in self.artifact.slot_start.items()}
+        )
 
     # -- arrays -----------------------------------------------------------------------------------------------------
     def read(self, name: str) -> Array:
@@ -91,13 +98,20 @@ class Road:
     def step(self, entry: str, batch: Batch, rate: float = 0.1, outputs: bool = False) -> Step:
         """Runs an entry on a batch. ``rate`` is every optimizer's learning rate."""
         info = self.artifact.entries[entry]
-        args = [rate if a.kind == "learning_rate" else batch.arguments[a.name] for a in self.artifact.arguments]
-        request = Request(self.plan, info.index, [batch.size], [args], batch.step).from_columns([self._columns(batch)])
+        args = [
+            rate if a.kind == "learning_rate" else batch.arguments[a.name]
+            for a in self.artifact.arguments
+        ]
+        request = Request(self.plan, info.index, [batch.size], [args], batch.step).from_columns(
+            [self._columns(batch)]
+        )
         if outputs:
             request.want_outputs()
         status = self.session.run(request).status
         found = dict(zip(info.outputs, request.outputs(0), strict=True)) if outputs else {}
-        return Step(status, dict(zip(info.fetches, request.results[0].tolist(), strict=False)), found)
+        return Step(
+            status, dict(zip(info.fetches, request.results[0].tolist(), strict=False)), found
+        )
 
     def _columns(self, batch: Batch) -> dict[str, Any]:
         def typed(name: str, value: Any) -> Any:
@@ -114,7 +128,9 @@ class Road:
 
         axes = [axis.name for axis in self.plan.info.axes] if work.axis_firsts else []
         first_rows = np.stack([work.axis_firsts[a] for a in axes], axis=1) if axes else None
-        request = Request(self.plan, work.entries, work.counts, work.args, work.steps, work.firsts, first_rows)
+        request = Request(
+            self.plan, work.entries, work.counts, work.args, work.steps, work.firsts, first_rows
+        )
         if work.columns is None:
             request.from_table(Table(self.plan, split.columns), work.rows, work.starts)
         else:
@@ -127,7 +143,14 @@ class Road:
         calls = iteration(self.artifact, (), parts)
         owners = {a.of for a in self.artifact.arguments if a.kind == "learning_rate"}
         rates = {name: np.full(1, rate) for name in owners}
-        return Maker(self.artifact, calls, spec, split, batch_size, lambda first, count: {k: v.repeat(count) for k, v in rates.items()})
+        return Maker(
+            self.artifact,
+            calls,
+            spec,
+            split,
+            batch_size,
+            lambda first, count: {k: v.repeat(count) for k, v in rates.items()},
+        )
 
 
 def same(a: Mapping[str, Array], b: Mapping[str, Array]) -> None:
@@ -146,4 +169,6 @@ def close(a: Mapping[str, Array], b: Mapping[str, Array], tolerance: float) -> N
 
 def plain(optimizers: Mapping[str, OptimizerSpec]) -> dict[str, OptimizerSpec]:
     """The same names, all of them gradient descent: parameters move by rate times gradient and nothing else."""
-    return {k: replace(v, op="sgd", attrs={}, regularizer={}, clip={}) for k, v in optimizers.items()}
+    return {
+        k: replace(v, op="sgd", attrs={}, regularizer={}, clip={}) for k, v in optimizers.items()
+    }

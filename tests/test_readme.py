@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-SHARED = Path(os.environ.get("PADDLECLI_TEST_SHARED", Path(__file__).parent.parent.parent / "shared"))
+SHARED = Path(
+    os.environ.get("PADDLECLI_TEST_SHARED", Path(__file__).parent.parent.parent / "shared")
+)
 BLOCKS = re.findall(r"```console\n(.*?)```", README, re.S)
 COMMANDS = [line[2:] for block in BLOCKS for line in block.splitlines() if line.startswith("$ ")]
 FAILS = {"paddlecli train --config fit_a_line -o train.epoch=3": 3}
@@ -56,6 +58,9 @@ def test_recipes_are_valid(tmp_path: Path) -> None:
         path = tmp_path / f"recipe{number}.yaml"
         path.write_text(text, encoding="utf-8")
         done = subprocess.run(
-            [sys.executable, "-m", "paddlecli", "recipe", "validate", str(path)], capture_output=True, text=True, timeout=60
+            [sys.executable, "-m", "paddlecli", "recipe", "validate", str(path)],
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -10,16 +10,23 @@ from paddlecli.cli.options import Code, Device
 
 
 def command(
-    name: Annotated[str, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a file.")],
+    name: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a file.")
+    ],
     steps: Annotated[int, typer.Option(min=1, help="Steps to time, after a warm-up.")] = 200,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of the core.")] = None,
     device: Device = None,
-    profile: Annotated[bool, typer.Option("--profile", help="Print the time of every kernel.")] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Print the time of every kernel.")
+    ] = False,
     override: Annotated[
-        list[str] | None, typer.Option("--override", "-o", metavar="KEY=VALUE", help="Change a setting.")
+        list[str] | None,
+        typer.Option("--override", "-o", metavar="KEY=VALUE", help="Change a setting."),
     ] = None,
     code: Code = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on stdout.")
+    ] = False,
 ) -> None:
     """Time training steps on generated data of a recipe's shapes."""
     from paddlecli import settings

@@ -11,5 +11,6 @@ Code = Annotated[
     typer.Option("--code", metavar="FILE.py", help="Your own code; may be repeated."),
 ]
 Device = Annotated[
-    str | None, typer.Option("--device", metavar="DEVICE", help="cpu, cuda, cuda:N or auto (the CPU).")
+    str | None,
+    typer.Option("--device", metavar="DEVICE", help="cpu, cuda, cuda:N or auto (the CPU)."),
 ]

@@ -69,5 +69,7 @@ def recipe_name(config: str | None, name: str | None) -> str:
     """
     if (config is None) == (name is None):
         reason = "a recipe is missing" if config is None else "the recipe is given twice"
-        raise UsageError(reason, hint="paddlecli train --config NAME; `paddlecli recipe list` shows the names")
+        raise UsageError(
+            reason, hint="paddlecli train --config NAME; `paddlecli recipe list` shows the names"
+        )
     return str(config if config is not None else name)

@@ -12,13 +12,18 @@ STAGES = ("graph", "gradients", "fused", "memory")
 
 
 def command(
-    name: Annotated[str, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a file.")],
+    name: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a file.")
+    ],
     stage: Annotated[str, typer.Option(help=f"One of {', '.join(STAGES)}.")] = STAGES[0],
     override: Annotated[
-        list[str] | None, typer.Option("--override", "-o", metavar="KEY=VALUE", help="Change a setting.")
+        list[str] | None,
+        typer.Option("--override", "-o", metavar="KEY=VALUE", help="Change a setting."),
     ] = None,
     code: Code = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on stdout.")
+    ] = False,
 ) -> None:
     """Print what is built from a recipe: its network, gradients, fused steps, memory plan."""
     from paddlecli.cli.output import print_json

@@ -17,20 +17,27 @@ if TYPE_CHECKING:
 
 def command(
     run: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run directory, an id, `last`, or a model folder.")
+        str,
+        typer.Argument(metavar="RUN", help="A run directory, an id, `last`, or a model folder."),
     ],
     inputs: Annotated[
-        list[str] | None, typer.Argument(metavar="INPUT", help="Files, folders, patterns, - for stdin.")
+        list[str] | None,
+        typer.Argument(metavar="INPUT", help="Files, folders, patterns, - for stdin."),
     ] = None,
-    text: Annotated[list[str] | None, typer.Option(help="A text, for networks that take one.")] = None,
+    text: Annotated[
+        list[str] | None, typer.Option(help="A text, for networks that take one.")
+    ] = None,
     field: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A value; all together are one input.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A value; all together are one input."),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Write JSON lines to this file.")] = None,
     save_preprocessed: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write what the network sees of each input.")
     ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads; results do not change.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads; results do not change.")
+    ] = None,
     device: Device = None,
     code: Code = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on stdout.")] = False,
@@ -84,7 +91,10 @@ def _writer(output: Path | None, as_json: bool) -> Iterator[Callable[[dict[str, 
     if output is None:
         yield lambda record: typer.echo(json_line(record) if as_json else _line(record))
         return
-    with saving(output, "make room, or give another --output"), output.open("w", encoding="utf-8") as file:
+    with (
+        saving(output, "make room, or give another --output"),
+        output.open("w", encoding="utf-8") as file,
+    ):
 
         def write(record: dict[str, Any]) -> None:
             file.write(json_line(record) + "\n")

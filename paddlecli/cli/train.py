@@ -16,16 +16,20 @@ if TYPE_CHECKING:
 
 def command(
     name: Annotated[
-        str | None, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a file (as --config).")
+        str | None,
+        typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a file (as --config)."),
     ] = None,
     config: Annotated[
-        str | None, typer.Option("--config", "-c", help="Recipe: a shipped name, a file, or - for stdin.")
+        str | None,
+        typer.Option("--config", "-c", help="Recipe: a shipped name, a file, or - for stdin."),
     ] = None,
     override: Annotated[
-        list[str] | None, typer.Option("--override", "-o", metavar="KEY=VALUE", help="Change a setting.")
+        list[str] | None,
+        typer.Option("--override", "-o", metavar="KEY=VALUE", help="Change a setting."),
     ] = None,
     resume: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Continue a run: a path, an id, or the word `last`.")
+        str | None,
+        typer.Option(metavar="RUN", help="Continue a run: a path, an id, or the word `last`."),
     ] = None,
     run_dir: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Folder to write; a fresh one if left out.")
@@ -33,13 +37,17 @@ def command(
     run_name: Annotated[
         str | None, typer.Option("--name", help="Name of the runs' folder (-o name=...).")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Move a used run directory aside.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Move a used run directory aside.")
+    ] = False,
     epochs: Annotated[int | None, typer.Option(help="Epochs (-o train.epochs=N).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed (-o train.seed=N).")] = None,
     limit_batches: Annotated[
         int | None, typer.Option(help="Batches an epoch (-o train.limit_batches=N).")
     ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads; results do not change.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads; results do not change.")
+    ] = None,
     device: Device = None,
     code: Code = None,
     max_time: Annotated[
@@ -48,11 +56,15 @@ def command(
     streamed: Annotated[
         bool, typer.Option("--streamed", help="Gather batches outside the core; same result.")
     ] = False,
-    profile: Annotated[bool, typer.Option("--profile", help="Print the time of every kernel.")] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Print the time of every kernel.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything up to step 1; write nothing.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on stdout.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
     no_progress: Annotated[
         bool, typer.Option("--no-progress", help="Summary only, no progress.")
@@ -65,7 +77,12 @@ def command(
     from paddlecli.engine.fit import Options
     from paddlecli.errors import UsageError
 
-    flags = {"train.epochs": epochs, "train.seed": seed, "train.limit_batches": limit_batches, "name": run_name}
+    flags = {
+        "train.epochs": epochs,
+        "train.seed": seed,
+        "train.limit_batches": limit_batches,
+        "name": run_name,
+    }
     overrides = [*(override or ()), *(f"{k}={v}" for k, v in flags.items() if v is not None)]
     if run_dir == "":
         raise UsageError("--run-dir is empty", hint="leave it out for a fresh folder")

@@ -59,7 +59,9 @@ def split_accumulation(graph: Graph) -> Graph:
         )
     for node in (n for i in step.items if isinstance(i, Loop) for n in i.body if n.kernel.random):
         # a step's rows are counted in the order of the part's lengths, not of the whole batch's
-        text = f"train.accumulate would draw other numbers here: [{node.kernel.op}] stands in a scan"
+        text = (
+            f"train.accumulate would draw other numbers here: [{node.kernel.op}] stands in a scan"
+        )
         raise fault(node.origin, text)
     first, more, apply = (f"{step.name}.{k}" for k in ("first", "more", "apply"))
     entries = {

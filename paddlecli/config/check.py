@@ -312,7 +312,7 @@ def _resolve_paths(call: Call) -> Iterator[Fault]:
             if leaf.value == "":
                 yield Fault("a path must not be empty", leaf.origin.where(path), "a path")
             elif isinstance(leaf.value, str):
-                base = FilePath(leaf.base or os.getcwd())
+                base = FilePath(leaf.base) if leaf.base else FilePath.cwd()
                 leaf.value = os.path.normpath(base / FilePath(leaf.value).expanduser())
 
 

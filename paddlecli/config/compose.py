@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 
 from paddlecli import settings
 from paddlecli.config.nodes import (
@@ -80,7 +80,7 @@ class Override:
 
 def read_override(text: str, number: int) -> Override | Fault:
     """`a.b=v` or `~a.b`; the first `=` splits."""
-    source = Source("-o", base=os.getcwd(), option=number)
+    source = Source("-o", base=str(FilePath.cwd()), option=number)
     source.set_text(text)
     where = Where("-o", number, 1, "", text)
     path, equals, value = text.partition("=")
@@ -229,7 +229,7 @@ class Interpolation:
 
     def _resolve(self, path: Path, node: Node) -> None:
         if id(node) in self._done or not isinstance(node.value, str) or "${" not in node.value:
-            return
+            return None
         if path in self._open:
             return self._fault(node, path, f"`{dotted(path)}` refers to itself")
         self._open.append(path)
@@ -244,6 +244,7 @@ class Interpolation:
             node.value = _REFERENCE.sub(lambda m: self._insert(m, path, node), node.value)
         self._done.add(id(node))
         self._open.pop()
+        return None
 
     def _insert(self, match: re.Match[str], path: Path, node: Node) -> str:
         if match[1]:

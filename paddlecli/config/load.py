@@ -6,7 +6,6 @@ texts (all files and options), then the schema (keys, types, ranges, names, refe
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -89,7 +88,7 @@ class _Files:
         """The merged tree of a recipe given as users give it."""
         if text == "-":
             self.subject, self.default_name = "<stdin>", "recipe"
-            return self._tree(None, "<stdin>", os.getcwd(), ())
+            return self._tree(None, "<stdin>", str(FilePath.cwd()), ())
         path = find_recipe(text, FilePath.cwd())
         self.subject = text
         if isinstance(path, Fault):

@@ -211,6 +211,7 @@ def _syntax_fault(source: Source, error: yaml.MarkedYAMLError) -> None:
         line = source.origin(error.context_mark.index).line
         problem = f"{problem} ({error.context} that starts at line {line})"
     source.text_fault(problem, index, hint=hint)
+    return None
 
 
 class _Tree:

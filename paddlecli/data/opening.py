@@ -34,8 +34,8 @@ def reader_of(name: str, args: Mapping[str, Any] | None = None) -> Reader:
             card, **READERS.bind(card.reader, args or {})
         )
         return reader
-    reader = DATASETS.get(name).function(**DATASETS.bind(name, args or {}))
-    return reader
+    found: Reader = DATASETS.get(name).function(**DATASETS.bind(name, args or {}))
+    return found
 
 
 def describe(name: str, args: Mapping[str, Any] | None = None) -> DatasetSpec:

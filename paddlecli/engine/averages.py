@@ -22,7 +22,9 @@ def reporters(calls: Sequence[Call]) -> list[tuple[str, list[EntryInfo]]]:
     groups: dict[int, dict[str, EntryInfo]] = {}
     for call in calls:
         if set(call.entry.fetches) - {FINITE} or call.entry.metrics:
-            groups.setdefault(-1 if call.parts > 1 else call.entry.index, {})[call.entry.name] = call.entry
+            groups.setdefault(-1 if call.parts > 1 else call.entry.index, {})[call.entry.name] = (
+                call.entry
+            )
     found = [list(group.values()) for group in groups.values()]
     return [("" if len(found) == 1 else f"{group[0].name}.", group) for group in found]
 
@@ -46,7 +48,9 @@ def by_iteration(
     found = {key: np.zeros(iterations) for key in keys.values()}
     for (entry, column), key in keys.items():
         steps = np.flatnonzero(work.entries[:stop] == entry)
-        found[key] += np.bincount(work.iterations[steps], weights=results[steps, column], minlength=iterations)
+        found[key] += np.bincount(
+            work.iterations[steps], weights=results[steps, column], minlength=iterations
+        )
     return found
 
 

@@ -49,7 +49,10 @@ class Timing:
 
     def as_dict(self) -> dict[str, Any]:
         """The object that `bench --json` prints."""
-        found: dict[str, Any] = {"schema": 1, **{k: v for k, v in vars(self).items() if k != "profile"}}
+        found: dict[str, Any] = {
+            "schema": 1,
+            **{k: v for k, v in vars(self).items() if k != "profile"},
+        }
         if self.profile:
             found["profile"] = [vars(row) for row in self.profile]
         return found
@@ -94,8 +97,12 @@ class _Runner:
         """Seconds inside the core for `count` steps."""
         size = self._maker.batch_size
         first = self._step % self._whole
-        order = np.arange(first * size, (first + count) * size, dtype=np.int64) % (self._whole * size)
-        outcome = self._machine.run(self._maker.make(order, 0, count, self._step), self._maker.split)
+        order = np.arange(first * size, (first + count) * size, dtype=np.int64) % (
+            self._whole * size
+        )
+        outcome = self._machine.run(
+            self._maker.make(order, 0, count, self._step), self._maker.split
+        )
         if outcome.halted:
             raise NumericalError(
                 f"the loss became infinite or NaN at step {self._step + outcome.done}",

@@ -31,7 +31,12 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, NDArray[np.generic]]
 
 FORMAT = 1
-MODEL, OPTIMIZER, STATE, MANIFEST = "model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"
+MODEL, OPTIMIZER, STATE, MANIFEST = (
+    "model.safetensors",
+    "optimizer.safetensors",
+    "state.json",
+    "manifest.json",
+)
 LAST, BEST = "last", "best"
 NOTE = "paddlecli"
 """Key of the JSON object in a safetensors file's metadata; one key, since the library writes several in random order."""
@@ -131,7 +136,9 @@ class Store:
 
     def _ranked(self) -> list[str]:
         sign = 1.0 if self.smaller_is_better else -1.0
-        measured = [(sign * v, name) for name, v in self._values.items() if v is not None and v == v]
+        measured = [
+            (sign * v, name) for name, v in self._values.items() if v is not None and v == v
+        ]
         return [name for _, name in sorted(measured)]
 
     def _prune(self, newest: str) -> None:
@@ -140,7 +147,11 @@ class Store:
             if self.keep_best and ranked:
                 replace(self.folder / BEST, f"{ranked[0]}\n".encode(), durable=False)
             folders = list_folders(self.folder)
-            kept = {p.name for p in folders[-self.keep_last :]} | set(ranked[: self.keep_best]) | {newest}
+            kept = (
+                {p.name for p in folders[-self.keep_last :]}
+                | set(ranked[: self.keep_best])
+                | {newest}
+            )
             for path in folders:
                 if path.name not in kept:
                     self._values.pop(path.name, None)
@@ -150,7 +161,11 @@ class Store:
 def _write(folder: Path, snapshot: Snapshot) -> None:
     from safetensors.numpy import save
 
-    note = {NOTE: json.dumps({"format": FORMAT, "step": snapshot.step, "choice": snapshot.choice}, sort_keys=True)}
+    note = {
+        NOTE: json.dumps(
+            {"format": FORMAT, "step": snapshot.step, "choice": snapshot.choice}, sort_keys=True
+        )
+    }
     contents: dict[str, Callable[[], bytes]] = {
         MODEL: lambda: save(dict(snapshot.model), note),
         OPTIMIZER: lambda: save(dict(snapshot.optimizer), note),
@@ -160,7 +175,9 @@ def _write(folder: Path, snapshot: Snapshot) -> None:
     for name, make in contents.items():
         data = make()
         files[name] = {"bytes": len(data), "sha256": write_synced(folder / name, data)}
-    write_synced(folder / MANIFEST, json_page({"format": FORMAT, "step": snapshot.step, "files": files}))
+    write_synced(
+        folder / MANIFEST, json_page({"format": FORMAT, "step": snapshot.step, "files": files})
+    )
     sync_folder(folder)
 
 
@@ -198,7 +215,9 @@ def list_folders(folder: Path) -> list[Path]:
         target = aside.with_name(aside.name.removesuffix(_OLD))
         if not target.exists():
             aside.rename(target)
-    return sorted((p for p in folder.iterdir() if p.is_dir() and _NAME.fullmatch(p.name)), key=_step)
+    return sorted(
+        (p for p in folder.iterdir() if p.is_dir() and _NAME.fullmatch(p.name)), key=_step
+    )
 
 
 def load(folder: Path) -> Snapshot:
@@ -212,7 +231,9 @@ def load(folder: Path) -> Snapshot:
 
     manifest = read_json(folder / MANIFEST)
     if manifest.get("format") != FORMAT:
-        raise RunError(f"{folder}: written in format {manifest.get('format')}, this version reads {FORMAT}")
+        raise RunError(
+            f"{folder}: written in format {manifest.get('format')}, this version reads {FORMAT}"
+        )
     data = {name: _checked(folder / name, manifest) for name in (MODEL, OPTIMIZER, STATE)}
     try:
         return Snapshot(parse(data[MODEL]), parse(data[OPTIMIZER]), json.loads(data[STATE]))

@@ -119,7 +119,9 @@ class Live:
         line = TextColumn("{task.fields[text]}", markup=False)
         # on a narrow terminal the numbers matter more than the bar
         columns = (BarColumn(bar_width=20), line) if console.width >= _ROOM_FOR_A_BAR else (line,)
-        self._bars = Progress(*columns, console=console, refresh_per_second=8, redirect_stdout=False)
+        self._bars = Progress(
+            *columns, console=console, refresh_per_second=8, redirect_stdout=False
+        )
         self._task: Any = None
         self._result = 0.0
 

@@ -51,7 +51,9 @@ def check(recipe: Recipe) -> DryRun:
     data = data_of(recipe)
     measures.check(prepared, data, Machine(prepared.artifact))
     train = recipe.train
-    loader = Loader(data["train"], train.batch_size, drop_last=train.drop_last, limit=train.limit_batches)
+    loader = Loader(
+        data["train"], train.batch_size, drop_last=train.drop_last, limit=train.limit_batches
+    )
     total = train.epochs * len(loader)
     return DryRun(
         recipe.name,

@@ -37,19 +37,25 @@ def evaluate(
     for line in stored.changes(run, code):
         say(line)
     if run.read("run.json").get("data", {}).get("fingerprint") != data.fingerprint:
-        say(f"warning: {data.spec.name} has changed since the run was trained; its numbers cannot be compared")
+        say(
+            f"warning: {data.spec.name} has changed since the run was trained; its numbers cannot be compared"
+        )
     chosen = data[split or recipe.train.eval_split]
     artifact = compile_graph(modeldir.restricted(model.graph, ("evaluate",)))
     machine = Machine(artifact, threads=threads)
     machine.write(model.values)
     say(f"model: {modeldir.described(model.note)}")
-    evaluator = Evaluator(machine, artifact.entries[name], data.spec, chosen, recipe.train.batch_size)
+    evaluator = Evaluator(
+        machine, artifact.entries[name], data.spec, chosen, recipe.train.batch_size
+    )
     worker = Worker()
     try:
         with Signals(machine.interrupt) as signals:
             found = evaluator.measure(worker.call)
             if found is None:
-                raise Interrupted("stopped before the evaluation was done", exit_code=signals.exit_code)
+                raise Interrupted(
+                    "stopped before the evaluation was done", exit_code=signals.exit_code
+                )
             return found
     finally:
         worker.close()
@@ -64,7 +70,13 @@ def demand(metrics: Mapping[str, float], demands: Mapping[str, float]) -> None:
     """
     for name in demands:
         if name not in metrics:
-            raise UsageError(f"--min {name}: not measured", hint=f"there are {', '.join(sorted(metrics))}")
-    below = [f"{n} is {metrics[n]:.6g}, below {least:g}" for n, least in demands.items() if not metrics[n] >= least]
+            raise UsageError(
+                f"--min {name}: not measured", hint=f"there are {', '.join(sorted(metrics))}"
+            )
+    below = [
+        f"{n} is {metrics[n]:.6g}, below {least:g}"
+        for n, least in demands.items()
+        if not metrics[n] >= least
+    ]
     if below:
         raise MetricError("; ".join(below))

@@ -36,7 +36,9 @@ class Evaluator:
     unweighted mean over batches of `batch_size`.
     """
 
-    def __init__(self, machine: Machine, entry: EntryInfo, spec: DatasetSpec, split: Split, batch_size: int) -> None:
+    def __init__(
+        self, machine: Machine, entry: EntryInfo, spec: DatasetSpec, split: Split, batch_size: int
+    ) -> None:
         self.machine, self.entry, self.split = machine, entry, split
         self._maker = Maker(machine.artifact, [Call(entry)], spec, split, batch_size)
         self._keys = keys_of(self._maker.calls)
@@ -47,7 +49,9 @@ class Evaluator:
     def names(self) -> set[str]:
         """What `measure` will find."""
         means = set(self._keys.values())
-        return means | {f"{name}_batch_mean" for name in means} | set(self.machine.metrics(self.entry))
+        return (
+            means | {f"{name}_batch_mean" for name in means} | set(self.machine.metrics(self.entry))
+        )
 
     def measure(self, run: Runner = lambda request: request()) -> Measured | None:
         """The metrics with the machine's present parameters; None when a signal came in between."""
@@ -65,5 +69,7 @@ class Evaluator:
             batch += count
         means = {f"{name}_batch_mean": value for name, value in averages.by_batch().items()}
         return Measured(
-            self.split.name, len(self.split), {**averages.by_sample(), **means, **self.machine.metrics(self.entry)}
+            self.split.name,
+            len(self.split),
+            {**averages.by_sample(), **means, **self.machine.metrics(self.entry)},
         )

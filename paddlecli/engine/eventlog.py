@@ -39,7 +39,9 @@ class EventLog:
     def time(self, event: str, step: int, values: Mapping[str, Any]) -> None:
         """Writes the clock's side of an event."""
         with saving(self._run.timing):
-            self._timing.write(json_line({"event": event, "step": step, "time": now(), **values}) + "\n")
+            self._timing.write(
+                json_line({"event": event, "step": step, "time": now(), **values}) + "\n"
+            )
 
     def flush(self) -> None:
         """Hands everything to the system."""

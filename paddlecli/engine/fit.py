@@ -33,7 +33,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-CHANGEABLE = ("train.epochs", "train.max_steps", "train.log_every", "train.eval_every", "checkpoint", "expect")
+CHANGEABLE = (
+    "train.epochs",
+    "train.max_steps",
+    "train.log_every",
+    "train.eval_every",
+    "checkpoint",
+    "expect",
+)
 """Settings that may differ when a run is continued; any other would make it another run."""
 
 _SIZES, _TIMES = 1, 2
@@ -83,11 +90,16 @@ def fit(recipe: Recipe, options: Options = Options(), display: Display | None = 
     measures.check(prepared, data, machine)
     machine.write({**prepared.graph.initial_values(recipe.train.seed), **(options.initial or {})})
     run = rundir.fresh(options.run_dir or rundir.new_path(recipe.name), options.force)
-    return _Session(prepared, data, machine, run, options, display or Quiet()).train(Place(), fresh=True)
+    return _Session(prepared, data, machine, run, options, display or Quiet()).train(
+        Place(), fresh=True
+    )
 
 
 def resume(
-    run: RunDir, overrides: Sequence[str] = (), options: Options = Options(), display: Display | None = None
+    run: RunDir,
+    overrides: Sequence[str] = (),
+    options: Options = Options(),
+    display: Display | None = None,
 ) -> Result:
     """Continues a run from its last whole checkpoint, or from its start if there is none, with the same bits as if it
     had never stopped.
@@ -251,7 +263,9 @@ class _Session:
             return Board(self.run.path / "tb", purge)
         except ImportError as error:
             if purge is None:
-                self.run.say(f"no TensorBoard events: the extra `tensorboard` is not installed ({error})")
+                self.run.say(
+                    f"no TensorBoard events: the extra `tensorboard` is not installed ({error})"
+                )
             return None
 
     def _describe(self, fresh: bool) -> None:
@@ -270,9 +284,13 @@ class _Session:
             "changed": sorted({*self.run.known().get("changed", ()), *recipe.changed}),
             **stored.record(self.options.code),
         }  # fmt: skip
-        self.run.update(**facts, **({"started": rundir.now()} if fresh else {"resumed": rundir.now()}))
+        self.run.update(
+            **facts, **({"started": rundir.now()} if fresh else {"resumed": rundir.now()})
+        )
         if not (self.run.model / modeldir.REPORT).is_file():
-            modeldir.prepare(self.run.model, self.prepared.graph, data.preprocessing(), _reporting(recipe))
+            modeldir.prepare(
+                self.run.model, self.prepared.graph, data.preprocessing(), _reporting(recipe)
+            )
         for line in self._opening():
             self.display.say(line)
             self.run.say(line)
@@ -295,9 +313,15 @@ class _Session:
         train = self.prepared.recipe.train
         if trainer.finished:
             place = trainer.place
-            return (f"nothing to do: {plural(place.epoch, 'epoch')} are trained; ask for more with -o train.epochs=N",)
+            return (
+                f"nothing to do: {plural(place.epoch, 'epoch')} are trained; ask for more with -o train.epochs=N",
+            )
         if trainer.evaluator is None:
-            reason = "the network has no evaluation" if train.eval_split in self.data.splits else "there is no such split"
+            reason = (
+                "the network has no evaluation"
+                if train.eval_split in self.data.splits
+                else "there is no such split"
+            )
             return (f"{train.eval_split} was not evaluated: {reason}",)
         return ()
 
@@ -327,13 +351,20 @@ class _Session:
 
     def _failed(self, trainer: Trainer | None, error: BaseException, seconds: float) -> None:
         known = error if isinstance(error, PaddleCliError) else None
-        status: Status = "interrupted" if known is not None and known.kind == "interrupted" else "failed"
+        status: Status = (
+            "interrupted" if known is not None and known.kind == "interrupted" else "failed"
+        )
         code = known.exit_code if known is not None else 1
         try:
             self.run.say(f"{status}: {error}")
             if trainer is not None:
                 self._ended(self._result(trainer, status, code, seconds))
-            self.run.update(status=status, exit_code=code, finished=rundir.now(), error=f"{type(error).__name__}: {error}")
+            self.run.update(
+                status=status,
+                exit_code=code,
+                finished=rundir.now(),
+                error=f"{type(error).__name__}: {error}",
+            )
         except PaddleCliError:
             pass  # the disk is full or gone: the first error is the one to tell
 
@@ -341,4 +372,8 @@ class _Session:
 def _reporting(recipe: Recipe) -> dict[str, Any]:
     """What `predict` reads of the recipe."""
     labels = recipe.predict.labels
-    return {"output": recipe.predict.output, "top": recipe.predict.top, "labels": list(labels) if labels else None}
+    return {
+        "output": recipe.predict.output,
+        "top": recipe.predict.top,
+        "labels": list(labels) if labels else None,
+    }

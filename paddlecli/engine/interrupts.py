@@ -81,7 +81,10 @@ class Signals:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         for number, handler in self._saved.items():
             signal.signal(number, handler)
@@ -89,6 +92,8 @@ class Signals:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.signal:
             self._interrupt(True)
-            raise Interrupted("stopped at once, without saving", exit_code=_CODES[signal.Signals(number)])
+            raise Interrupted(
+                "stopped at once, without saving", exit_code=_CODES[signal.Signals(number)]
+            )
         self.signal = number
         self._interrupt(False)

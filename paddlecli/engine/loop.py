@@ -68,12 +68,18 @@ class Trainer:
         )  # fmt: skip
         self.rates = LearningRates(recipe, self.total_steps, len(self.loader))
         self.rates.restore(place.schedules)
-        self.maker = Maker(prepared.artifact, prepared.calls, prepared.spec, split, train.batch_size, self.rates)
+        self.maker = Maker(
+            prepared.artifact, prepared.calls, prepared.spec, split, train.batch_size, self.rates
+        )
         self._ahead = None if means.gather is None else Ahead(self.maker, means.gather)
         self.evaluator = evaluator_of(prepared, data, means.machine)
         self._reporters = [(prefix, entries[0]) for prefix, entries in reporters(prepared.calls)]
         self._keys = keys_of(prepared.calls)
-        self._rate_columns = [(i, a.of) for i, a in enumerate(prepared.artifact.arguments) if a.kind == "learning_rate"]
+        self._rate_columns = [
+            (i, a.of)
+            for i, a in enumerate(prepared.artifact.arguments)
+            if a.kind == "learning_rate"
+        ]
         self._pace = Pace()
         self._order: tuple[int, Rows] | None = None
         self._saved = place.state() if place.step else None
@@ -107,7 +113,11 @@ class Trainer:
         train, place = self.recipe.train, self.place
         if place.epoch >= train.epochs:
             return True
-        return train.max_steps is not None and place.step >= train.max_steps and (place.closed or place.batch == 0)
+        return (
+            train.max_steps is not None
+            and place.step >= train.max_steps
+            and (place.closed or place.batch == 0)
+        )
 
     @property
     def total_steps(self) -> int:
@@ -128,7 +138,9 @@ class Trainer:
         return None
 
     def _at_end(self) -> bool:
-        return self.place.batch >= len(self.loader) or self.place.step == self.recipe.train.max_steps
+        return (
+            self.place.batch >= len(self.loader) or self.place.step == self.recipe.train.max_steps
+        )
 
     # -- a request --------------------------------------------------------------------------------------------------
     def _advance(self) -> None:
@@ -138,7 +150,9 @@ class Trainer:
         if done:
             self._pace.took(done, outcome.seconds)
             values = by_iteration(self._keys, work, outcome.results, done)
-            self._account(work, values, _batch_sizes(work, self.loader.batch_size, done), outcome.seconds)
+            self._account(
+                work, values, _batch_sizes(work, self.loader.batch_size, done), outcome.seconds
+            )
             self._show(work, values, done)
         if outcome.halted:
             raise self._not_finite(work, outcome)
@@ -158,7 +172,9 @@ class Trainer:
         if self.recipe.train.max_steps is not None:
             limits.append(self.recipe.train.max_steps - place.step)
         if self.recipe.checkpoint.every_steps is not None:
-            limits.append(self.recipe.checkpoint.every_steps - place.step % self.recipe.checkpoint.every_steps)
+            limits.append(
+                self.recipe.checkpoint.every_steps - place.step % self.recipe.checkpoint.every_steps
+            )
         return min(limits)
 
     def _rows(self) -> Rows:
@@ -174,7 +190,11 @@ class Trainer:
         machine, split = self.means.machine, self.maker.split
         outcome = self._run(lambda: machine.run(work, split))
         done = outcome.done
-        if outcome.halted or not 0 < done < len(work) or work.iterations[done] != work.iterations[done - 1]:
+        if (
+            outcome.halted
+            or not 0 < done < len(work)
+            or work.iterations[done] != work.iterations[done - 1]
+        ):
             return outcome
         rest = work.behind(done, int(work.iterations[done]) + 1)
         second = self._run(lambda: machine.run(rest, split))
@@ -191,7 +211,9 @@ class Trainer:
         for i in range(first, done, log_every):
             numbers = {k: float(v[i]) for k, v in values.items()}
             rates = self._learning_rates(work, int(firsts[i]))
-            self.means.log.add("step", place.step + i + 1, {"epoch": place.epoch + 1, **numbers, **rates})
+            self.means.log.add(
+                "step", place.step + i + 1, {"epoch": place.epoch + 1, **numbers, **rates}
+            )
         place.step += done
         place.batch += done
         place.closed = False
@@ -228,8 +250,12 @@ class Trainer:
         rows = work.rows[work.starts[bad] : work.starts[bad] + work.counts[bad]].tolist()
         entry = next(c.entry for c in self.prepared.calls if c.entry.index == work.entries[bad])
         numbers = dict(zip(entry.fetches, outcome.results[bad].tolist(), strict=False))
-        self.means.log.add("not_finite", step, {"epoch": self.place.epoch + 1, "rows": rows, **numbers})
-        shown = ", ".join(map(str, rows[:8])) + (f" ... ({len(rows)} rows)" if len(rows) > 8 else "")
+        self.means.log.add(
+            "not_finite", step, {"epoch": self.place.epoch + 1, "rows": rows, **numbers}
+        )
+        shown = ", ".join(map(str, rows[:8])) + (
+            f" ... ({len(rows)} rows)" if len(rows) > 8 else ""
+        )
         saved = self._last_good()
         return NumericalError(
             f"step {step + 1}: the loss is not finite (rows {shown} of the training data); the update was not made; {saved}",
@@ -238,7 +264,11 @@ class Trainer:
 
     def _last_good(self) -> str:
         kept = list(self.means.run.checkpoints.glob("step-*"))
-        return f"the last good checkpoint is {max(kept).name}" if kept else "no checkpoint had been saved before it"
+        return (
+            f"the last good checkpoint is {max(kept).name}"
+            if kept
+            else "no checkpoint had been saved before it"
+        )
 
     def _check_finite(self, model: Mapping[str, NDArray[Any]]) -> None:
         """A step whose loss was finite may still have taken a parameter beyond all bounds: that is never saved."""
@@ -260,11 +290,17 @@ class Trainer:
             if measured is None:
                 return
         epoch = place.epoch + 1
-        self.means.log.add("epoch", place.step, {"epoch": epoch, "split": "train", "batches": place.batch, **train})
+        self.means.log.add(
+            "epoch", place.step, {"epoch": epoch, "split": "train", "batches": place.batch, **train}
+        )
         place.latest["train"] = train
         text = f"epoch {epoch}/{self.recipe.train.epochs}  train {listed(train)}"
         if measured is not None:
-            self.means.log.add("evaluation", place.step, {"epoch": epoch, "split": measured.split, **measured.metrics})
+            self.means.log.add(
+                "evaluation",
+                place.step,
+                {"epoch": epoch, "split": measured.split, **measured.metrics},
+            )
             place.latest[measured.split], place.measured = measured.metrics, place.step
             text += f"  {measured.split} {listed(measured.metrics)}"
         self.means.log.time("epoch", place.step, {"epoch": epoch, "seconds": round(time.monotonic() - self._began, 4),
@@ -272,7 +308,9 @@ class Trainer:
         self.means.run.say(text)
         self.means.display.result(text)
         self._leave_epoch(whole)
-        self.rates.observe({k: place.latest[k] for k in ("train", measured.split if measured else "train")})
+        self.rates.observe(
+            {k: place.latest[k] for k in ("train", measured.split if measured else "train")}
+        )
         place.schedules = self.rates.state()
         value = self._monitored(measured is not None)
         if self._improved(value, epoch) or self._due_by_epochs(whole):
@@ -329,7 +367,9 @@ class Trainer:
             return True
         if self.finished:
             return True
-        return whole and bool(checkpoint.every_epochs) and place.epoch % checkpoint.every_epochs == 0
+        return (
+            whole and bool(checkpoint.every_epochs) and place.epoch % checkpoint.every_epochs == 0
+        )
 
     def _save_here(self) -> None:
         """Saves unless this very place is saved."""
@@ -341,7 +381,11 @@ class Trainer:
         means.log.sync()
         best = place.best
         is_best = best is not None and best.step == place.step
-        choice = f"best {self.recipe.checkpoint.monitor} {best.value:.6g}" if best is not None and is_best else "last"
+        choice = (
+            f"best {self.recipe.checkpoint.monitor} {best.value:.6g}"
+            if best is not None and is_best
+            else "last"
+        )
         state = {**place.state(), **({} if value is None else {"value": value})}
         model, rest = means.machine.arrays(self.prepared.graph)
         self._check_finite(model)

@@ -48,7 +48,9 @@ class Outcome:
     def joined(self, rest: Outcome) -> Outcome:
         """This request and the one with the steps behind it, as one."""
         results = self.results.copy()
-        results[self.done : self.done + rest.done, : rest.results.shape[1]] = rest.results[: rest.done]
+        results[self.done : self.done + rest.done, : rest.results.shape[1]] = rest.results[
+            : rest.done
+        ]
         return Outcome(
             self.done + rest.done, results, self.outputs + rest.outputs, rest.halted, self.interrupted,
             self.seconds + rest.seconds,
@@ -77,7 +79,9 @@ class Machine:
         ResourceError: this core lacks a kernel, or there is no memory.
     """
 
-    def __init__(self, artifact: Artifact, threads: int | None = None, profile: bool = False) -> None:
+    def __init__(
+        self, artifact: Artifact, threads: int | None = None, profile: bool = False
+    ) -> None:
         from paddlecli.runtime.device import device
 
         self.artifact = artifact
@@ -85,7 +89,11 @@ class Machine:
         self._plan = Plan(artifact.plan, self._device.kind)
         self._params = Params(self._plan)
         self._session = Session(
-            self._plan, self._params, self._device, profile=profile, poison=settings.debug() >= _POISON
+            self._plan,
+            self._params,
+            self._device,
+            profile=profile,
+            poison=settings.debug() >= _POISON,
         )
         self._tables: dict[int, tuple[Split, Table]] = {}
         self._profiled: dict[int, ProfileRow] = {}
@@ -108,7 +116,9 @@ class Machine:
 
     def _write(self, name: str, place: Placement, value: NDArray[Any]) -> None:
         if tuple(value.shape) != tuple(place.shape):
-            raise RunError(f"{name}: the network has shape {list(place.shape)}, the values {list(value.shape)}")
+            raise RunError(
+                f"{name}: the network has shape {list(place.shape)}, the values {list(value.shape)}"
+            )
         self._params.write(place, value)
 
     def arrays(self, graph: Graph) -> tuple[Arrays, Arrays]:
@@ -129,11 +139,18 @@ class Machine:
             RunError: names or shapes are not this artifact's.
         """
         a = self.artifact
-        places = {**a.parameters, **a.states, **a.slots, **{_METRIC + n: p for n, p in a.metric_states.items()}}
+        places = {
+            **a.parameters,
+            **a.states,
+            **a.slots,
+            **{_METRIC + n: p for n, p in a.metric_states.items()},
+        }
         values = {**model, **rest}
         odd = sorted(places.keys() ^ values.keys())
         if odd:
-            raise RunError(f"the checkpoint does not fit the network and its optimizer: {', '.join(odd[:5])}")
+            raise RunError(
+                f"the checkpoint does not fit the network and its optimizer: {', '.join(odd[:5])}"
+            )
         for name, place in places.items():
             self._write(name, place, values[name])
 
@@ -156,7 +173,13 @@ class Machine:
     def run(self, work: Work, split: Split, outputs: bool = False) -> Outcome:
         """Runs a request; on the rows of `split`, or on the columns that the work brings."""
         request = Request(
-            self._plan, work.entries, work.counts, work.args, work.steps, work.firsts, self._first_rows(work)
+            self._plan,
+            work.entries,
+            work.counts,
+            work.args,
+            work.steps,
+            work.firsts,
+            self._first_rows(work),
         )
         if work.columns is None:
             request.from_table(self._table(split), work.rows, work.starts)
@@ -214,11 +237,18 @@ class Machine:
         for r in self._session.profile():
             old = self._profiled.get(r.node, ProfileRow("", 0, 0.0, 0.0))
             kernel = r.signature.partition("(")[0]
-            row = ProfileRow(f"{kernel}  {r.path}".rstrip(), r.calls - old.calls, r.seconds - old.seconds, r.bytes - old.bytes)
+            row = ProfileRow(
+                f"{kernel}  {r.path}".rstrip(),
+                r.calls - old.calls,
+                r.seconds - old.seconds,
+                r.bytes - old.bytes,
+            )
             if row.calls:
                 rows.append(row)
         return tuple(rows)
 
     def clear_profile(self) -> None:
         """Lets `profile` start here."""
-        self._profiled = {r.node: ProfileRow("", r.calls, r.seconds, r.bytes) for r in self._session.profile()}
+        self._profiled = {
+            r.node: ProfileRow("", r.calls, r.seconds, r.bytes) for r in self._session.profile()
+        }

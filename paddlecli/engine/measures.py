@@ -44,7 +44,9 @@ def check(prepared: Prepared, data: Dataset, machine: Machine) -> None:
 def _measured(prepared: Prepared, data: Dataset, machine: Machine) -> list[str]:
     """`split.metric` of all that training and evaluation report."""
     means = set(keys_of(prepared.calls).values())
-    counted = {p + name for p, entries in reporters(prepared.calls) for name in machine.metrics(entries[0])}
+    counted = {
+        p + name for p, entries in reporters(prepared.calls) for name in machine.metrics(entries[0])
+    }
     names = [f"train.{name}" for name in sorted(means | counted)]
     evaluator = evaluator_of(prepared, data, machine)
     if evaluator is not None:

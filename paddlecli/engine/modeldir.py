@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 
     from paddlecli.graph.ir import Graph
 
-GRAPH, PREPROCESSING, LABELS, REPORT = "graph.yaml", "preprocessing.yaml", "labels.json", "report.json"
+GRAPH, PREPROCESSING, LABELS, REPORT = (
+    "graph.yaml",
+    "preprocessing.yaml",
+    "labels.json",
+    "report.json",
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,9 @@ class Model:
     note: Mapping[str, Any]
 
 
-def prepare(folder: Path, graph: Graph, preprocessing: Mapping[str, Any], report: Mapping[str, Any]) -> None:
+def prepare(
+    folder: Path, graph: Graph, preprocessing: Mapping[str, Any], report: Mapping[str, Any]
+) -> None:
     """Writes everything but the weights."""
     from paddlecli.config.dump import to_yaml
     from paddlecli.graph.serialize import to_yaml as graph_text
@@ -145,7 +152,8 @@ def read_weights(path: Path) -> tuple[dict[str, NDArray[np.generic]], dict[str, 
 
     if not path.is_file():
         raise RunError(
-            f"{path}: missing: no checkpoint has been saved yet", hint="let the training reach its first checkpoint"
+            f"{path}: missing: no checkpoint has been saved yet",
+            hint="let the training reach its first checkpoint",
         )
     try:
         with safe_open(path, framework="numpy") as file:
@@ -170,7 +178,9 @@ def check_values(graph: Graph, values: Mapping[str, NDArray[np.generic]], source
         if wanted.get(name) != found.get(name)
     ]
     if lines:
-        raise RunError("\n".join([f"{source}: {len(lines)} arrays do not fit the network (shapes):", *lines]))
+        raise RunError(
+            "\n".join([f"{source}: {len(lines)} arrays do not fit the network (shapes):", *lines])
+        )
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

@@ -57,7 +57,13 @@ class Place:
         if self.best is not None:
             best = {**asdict(self.best), "metrics": _encoded(self.best.metrics)}
         latest = _encoded(self.latest)
-        return {"format": FORMAT, **found, "latest": latest, "best": best, "averages": self.averages.state()}
+        return {
+            "format": FORMAT,
+            **found,
+            "latest": latest,
+            "best": best,
+            "averages": self.averages.state(),
+        }
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Place:
@@ -67,8 +73,13 @@ class Place:
             RunError: written by another version.
         """
         if state.get("format") != FORMAT:
-            raise RunError(f"the checkpoint's state has format {state.get('format')}, this version reads {FORMAT}")
-        known = {k: state[k] for k in ("step", "epoch", "batch", "closed", "samples", "measured", "schedules")}
+            raise RunError(
+                f"the checkpoint's state has format {state.get('format')}, this version reads {FORMAT}"
+            )
+        known = {
+            k: state[k]
+            for k in ("step", "epoch", "batch", "closed", "samples", "measured", "schedules")
+        }
         averages = Averages()
         averages.restore(state["averages"])
         best = state["best"]

@@ -97,7 +97,11 @@ class Predictor:
 
     def metrics(self) -> dict[str, float]:
         """The metrics over all inputs that carried their labels."""
-        return self.machine.metrics(self.measuring) if self.measuring is not None and self.measured else {}
+        return (
+            self.machine.metrics(self.measuring)
+            if self.measuring is not None and self.measured
+            else {}
+        )
 
     def _batch(self, records: list[Record]) -> Iterator[Prediction]:
         columns = stack(self.model.preprocessing, records)
@@ -122,7 +126,9 @@ class Predictor:
 
     def _measure(self, split: Split, records: list[Record]) -> None:
         """Adds the batch to the metrics when every input of it has all labels."""
-        wanted = set(self.measuring.inputs) - set(split.columns) if self.measuring is not None else set()
+        wanted = (
+            set(self.measuring.inputs) - set(split.columns) if self.measuring is not None else set()
+        )
         if self.measuring is None or not all(wanted <= set(r.labels) for r in records):
             return
         labels = {name: Column(np.stack([r.labels[name] for r in records])) for name in wanted}
@@ -153,9 +159,16 @@ class _Shape:
         entry = model.graph.entries[model.graph.roles["predict"]]
         output = model.report.get("output") or next(iter(entry.outputs))
         if output not in entry.outputs:
-            raise ConfigError(f"predict.output: no output `{output}`", hint=f"there are {', '.join(entry.outputs)}")
+            raise ConfigError(
+                f"predict.output: no output `{output}`",
+                hint=f"there are {', '.join(entry.outputs)}",
+            )
         tensor = entry.outputs[output]
-        scores = tensor.spec.dtype.startswith("f") and tensor.spec.ndim > 1 and tensor.spec.shape[-1].known
+        scores = (
+            tensor.spec.dtype.startswith("f")
+            and tensor.spec.ndim > 1
+            and tensor.spec.shape[-1].known
+        )
         width = tensor.spec.shape[-1].coefficient if scores else 1
         makers = {id(t): n.kernel.op for n in flat(entry.items) for t in n.outputs}
         key = "probability" if makers.get(id(tensor)) == _SOFTMAX else "score"

@@ -20,7 +20,9 @@ from paddlecli.models.build import build
 if TYPE_CHECKING:
     from paddlecli.data.columns import Dataset
 
-_NO_DATA = ConfigError("the recipe names no data set", hint="write `data: {name: ...}`, or give -o data.name=NAME")
+_NO_DATA = ConfigError(
+    "the recipe names no data set", hint="write `data: {name: ...}`, or give -o data.name=NAME"
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ def fields_of(recipe: Recipe) -> DatasetSpec:
     if recipe.data is not None:
         return describe(recipe.data.name, recipe.data.arguments)
     if isinstance(recipe.model, WrittenModel):
-        return DatasetSpec("inputs", "", tuple(_field(n, i) for n, i in recipe.model.inputs.items()), {})
+        return DatasetSpec(
+            "inputs", "", tuple(_field(n, i) for n, i in recipe.model.inputs.items()), {}
+        )
     raise _NO_DATA
 
 

@@ -20,7 +20,8 @@ class LearningRates:
     def __init__(self, recipe: Recipe, total_steps: int, steps_per_epoch: int) -> None:
         run = Run(total_steps, steps_per_epoch)
         self._schedules: dict[str, Schedule] = {
-            name or "default": make_schedule(optimizer, run) for name, optimizer in recipe.optimizers().items()
+            name or "default": make_schedule(optimizer, run)
+            for name, optimizer in recipe.optimizers().items()
         }
 
     def __call__(self, first: int, count: int) -> dict[str, NDArray[np.float64]]:
@@ -37,7 +38,10 @@ class LearningRates:
             if split in measured:
                 if metric not in measured[split]:
                     known = ", ".join(f"{split}.{name}" for name in measured[split])
-                    raise ConfigError(f"the schedule watches {schedule.monitor}, which is not measured", hint=known)
+                    raise ConfigError(
+                        f"the schedule watches {schedule.monitor}, which is not measured",
+                        hint=known,
+                    )
                 schedule.observe(measured[split][metric])
 
     def state(self) -> dict[str, dict[str, Any]]:

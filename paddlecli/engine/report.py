@@ -42,7 +42,9 @@ class Expectation:
         """Whether the value lies in the range."""
         if self.value is None or math.isnan(self.value):
             return False
-        return (self.low is None or self.value >= self.low) and (self.high is None or self.value <= self.high)
+        return (self.low is None or self.value >= self.low) and (
+            self.high is None or self.value <= self.high
+        )
 
     def text(self) -> str:
         """One line."""
@@ -53,7 +55,9 @@ class Expectation:
         if self.value is None:
             return f"expected {self.name} {wanted}: not measured"
         if self.changed:
-            return f"expected {self.name} {wanted} (for the recipe as it stands): {number(self.value)}"
+            return (
+                f"expected {self.name} {wanted} (for the recipe as it stands): {number(self.value)}"
+            )
         return f"expected {self.name} {wanted}: {'met' if self.met else 'NOT met'} ({number(self.value)})"
 
 
@@ -103,24 +107,38 @@ class Result:
         head = f"{self.status} after {plural(self.epochs, 'epoch')}, {plural(self.steps, 'step')}, {self.seconds:.1f} s"
         lines = [f"{head} ({self.samples_per_second:,.0f} samples/s)"]
         splits = sorted(self.metrics, key=lambda split: (split != "train", split))
-        lines += [f"{split:9} {listed(self.metrics[split])}" for split in splits if self.metrics[split]]
+        lines += [
+            f"{split:9} {listed(self.metrics[split])}" for split in splits if self.metrics[split]
+        ]
         lines += [e.text() for e in self.expectations]
         lines += self.notes
         run = shlex.quote(str(self.run_dir))
-        lines += [f"saved     {self.saved}" if self.saved else "nothing was saved", f"run       {self.run_dir}"]
+        lines += [
+            f"saved     {self.saved}" if self.saved else "nothing was saved",
+            f"run       {self.run_dir}",
+        ]
         return "\n".join([*lines, *self._next(run)])
 
     def _next(self, run: str) -> list[str]:
         """Commands that can be given now."""
         if not self.saved:
             return []
-        more = f" -o train.epochs={self.epochs + max(1, self.epochs // 2)}" if self.status == "completed" else ""
-        uses = {"evaluate": f"paddlecli evaluate {run}", "predict": f"paddlecli predict {run} INPUT"}
+        more = (
+            f" -o train.epochs={self.epochs + max(1, self.epochs // 2)}"
+            if self.status == "completed"
+            else ""
+        )
+        uses = {
+            "evaluate": f"paddlecli evaluate {run}",
+            "predict": f"paddlecli predict {run} INPUT",
+        }
         lines = [f"{role:9} {line}" for role, line in uses.items() if role in self.roles]
         return ["", *lines, f"go on     paddlecli train --resume {run}{more}"]
 
 
-def expectations(recipe: Recipe, metrics: Metrics, changed: bool = False) -> tuple[Expectation, ...]:
+def expectations(
+    recipe: Recipe, metrics: Metrics, changed: bool = False
+) -> tuple[Expectation, ...]:
     """What the recipe expects, beside what came out of its settings, or of `changed` ones."""
     found = []
     for name, bounds in recipe.expect.items():

@@ -87,14 +87,22 @@ def iteration(artifact: Artifact, loop: Sequence[str], accumulate: int) -> tuple
     roles = artifact.roles
     names = list(loop) or list(roles.get("train") or ())
     if not names:
-        raise ConfigError("the network has no entry that trains", hint="give it a loss and the recipe an optimizer")
+        raise ConfigError(
+            "the network has no entry that trains",
+            hint="give it a loss and the recipe an optimizer",
+        )
     unknown = [n for n in names if n not in artifact.entries]
     if unknown:
-        raise ConfigError(f"train.loop: no entry `{unknown[0]}`", hint=f"there are {', '.join(artifact.entries)}")
+        raise ConfigError(
+            f"train.loop: no entry `{unknown[0]}`", hint=f"there are {', '.join(artifact.entries)}"
+        )
     if accumulate == 1:
         return tuple(Call(artifact.entries[n]) for n in names)
     if not roles.get("accumulate") or not roles.get("apply") or loop:
-        raise ConfigError("train.accumulate needs a network with one training step", hint="set train.accumulate to 1")
+        raise ConfigError(
+            "train.accumulate needs a network with one training step",
+            hint="set train.accumulate to 1",
+        )
     first, more = (artifact.entries[n] for n in roles["accumulate"])
     parts = [Call(more if i else first, i, accumulate) for i in range(accumulate)]
     return (*parts, Call(artifact.entries[roles["apply"]]))
@@ -104,7 +112,9 @@ class Weights:
     """For each of some loss weights, how much every row of a split counts."""
 
     def __init__(self, arguments: Sequence[Argument], spec: DatasetSpec, split: Split) -> None:
-        self._rows = {a.name: _counts(a.count, spec, split) for a in arguments if a.kind == "weight"}
+        self._rows = {
+            a.name: _counts(a.count, spec, split) for a in arguments if a.kind == "weight"
+        }
 
     def of_batches(self, name: str, rows: Rows, starts: Rows) -> NDArray[np.float64]:
         """Total weight of each batch; the batches begin at `starts` in `rows`, and none is empty."""
@@ -161,7 +171,9 @@ class Maker:
         self.calls, self.batch_size, self.split = tuple(calls), batch_size, split
         self._arguments, self._rates = artifact.arguments, rates
         self._read = frozenset[str]().union(*(c.entry.arguments for c in self.calls))
-        self._weights = Weights([a for a in artifact.arguments if a.name in self._read], spec, split)
+        self._weights = Weights(
+            [a for a in artifact.arguments if a.name in self._read], spec, split
+        )
         cut = any(c.parts > 1 for c in self.calls)
         axes = {axis for f in spec.fields for axis in f.axes} if cut else ()
         self._lengths = {axis: _lengths(axis, spec, split) for axis in axes}
@@ -171,7 +183,9 @@ class Maker:
 
         With `gather` the columns are gathered here instead of in the core.
         """
-        rows = np.ascontiguousarray(order[batch * self.batch_size : (batch + count) * self.batch_size])
+        rows = np.ascontiguousarray(
+            order[batch * self.batch_size : (batch + count) * self.batch_size]
+        )
         starts = np.arange(0, rows.size, self.batch_size, dtype=np.int64)
         sizes = np.diff(np.append(starts, rows.size))
         entries = np.array([c.entry.index for c in self.calls], np.int32)
@@ -192,7 +206,10 @@ class Maker:
             args=self._args(rows, starts, step)[iterations],
             iterations=iterations,
         )
-        work = replace(work, axis_firsts={a: _first_rows(n[rows], work, starts) for a, n in self._lengths.items()})
+        work = replace(
+            work,
+            axis_firsts={a: _first_rows(n[rows], work, starts) for a, n in self._lengths.items()},
+        )
         return self._gathered(work) if gather else work
 
     def _args(self, rows: Rows, starts: Rows, step: int) -> NDArray[np.float64]:

@@ -1,10 +1,10 @@
 """Run directories: where they are, who uses them, what is written in them apart from checkpoints.
 
-    <runs>/<recipe>/<UTC time>-<id>/
-      config.yaml   resolved and complete        run.json       status, versions, times
-      metrics.jsonl events without clock values  timing.jsonl   the same moments with clock values
-      summary.json  best and last metrics        log.txt        what was said
-      checkpoints/  see checkpoint.py            model/         see modeldir.py
+<runs>/<recipe>/<UTC time>-<id>/
+  config.yaml   resolved and complete        run.json       status, versions, times
+  metrics.jsonl events without clock values  timing.jsonl   the same moments with clock values
+  summary.json  best and last metrics        log.txt        what was said
+  checkpoints/  see checkpoint.py            model/         see modeldir.py
 """
 
 from __future__ import annotations
@@ -159,7 +159,9 @@ def fresh(path: Path, force: bool) -> RunDir:
         )
     run.claim()
     run.release()
-    aside = path.with_name(f"{path.name}.old-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}")
+    aside = path.with_name(
+        f"{path.name}.old-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}"
+    )
     with saving(path):
         path.rename(aside)
     run.claim()
@@ -191,7 +193,9 @@ def find(text: str) -> RunDir:
     if path.is_dir() and _is_run(path):
         return RunDir(path)
     if len(path.parts) > 1 or path.is_dir():
-        raise RunError(f"{path}: {'is no run directory' if path.is_dir() else 'no such run directory'}")
+        raise RunError(
+            f"{path}: {'is no run directory' if path.is_dir() else 'no such run directory'}"
+        )
     found = [run for run in known_runs() if text in run.identity]
     exact = [run for run in found if run.identity == text or run.identity.endswith(f"-{text}")]
     found = exact or found
@@ -199,7 +203,9 @@ def find(text: str) -> RunDir:
         listed = ", ".join(run.identity for run in found[:5])
         raise UsageError(f"{len(found)} runs fit `{text}`: {listed}", hint="give more of the id")
     if not found:
-        raise RunError(f"no run called `{text}` in {settings.runs_dir()}", hint="`last` is the latest run")
+        raise RunError(
+            f"no run called `{text}` in {settings.runs_dir()}", hint="`last` is the latest run"
+        )
     return found[0]
 
 
@@ -234,7 +240,11 @@ def facts() -> dict[str, Any]:
     return {
         "arguments": sys.argv[1:],
         "working_directory": str(Path.cwd()),
-        "versions": {"paddlecli": __version__, "python": platform.python_version(), "numpy": np.__version__},
+        "versions": {
+            "paddlecli": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+        },
         "platform": platform.platform(),
         "process": os.getpid(),
     }

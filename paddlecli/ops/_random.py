@@ -67,7 +67,11 @@ def normal(random: RandomKey, first: int, count: int) -> np.ndarray:
     import numpy as np
 
     start = first // 2 * 2
-    u = uniform(random, start, (first + count + 1) // 2 * 2 - start).astype(np.float64).reshape(-1, 2)
+    u = (
+        uniform(random, start, (first + count + 1) // 2 * 2 - start)
+        .astype(np.float64)
+        .reshape(-1, 2)
+    )
     length, angle = np.sqrt(-2.0 * np.log1p(-u[:, 0])), 2.0 * np.pi * u[:, 1]
     pairs = np.stack([length * np.cos(angle), length * np.sin(angle)], axis=1).reshape(-1)
     return pairs[first - start : first - start + count].astype(np.float32)

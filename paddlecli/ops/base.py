@@ -82,7 +82,10 @@ class Kernel:
         if match is None:
             raise ValueError(f"not a kernel signature: {self.signature!r}")
         op, name, inputs, attrs, outputs = match.groups()
-        pairs = [tuple(s.strip() for s in item.split(":")) for item in filter(None, (attrs or "").split(","))]
+        pairs = [
+            tuple(s.strip() for s in item.split(":"))
+            for item in filter(None, (attrs or "").split(","))
+        ]
         if any(len(p) != 2 or p[1] not in ("int", "float", "bool", "list") for p in pairs):
             raise ValueError(f"{self.signature}: an attribute is 'name: int|float|bool|list'")
         for key, value in (
@@ -131,7 +134,10 @@ class Emitter(Protocol):
     """How a gradient rule or a decomposition writes nodes."""
 
     def emit(
-        self, kernel: Kernel, args: Mapping[str, Value], attrs: Mapping[str, Attr] | None = None,
+        self,
+        kernel: Kernel,
+        args: Mapping[str, Value],
+        attrs: Mapping[str, Attr] | None = None,
         out: Mapping[str, Spec | TensorLike | Sequence[Spec | TensorLike]] | None = None,
     ) -> Any:
         """Adds a node. ``out`` gives the spec of each output (a tensor stands for its spec); without it the op's shape rule
@@ -211,14 +217,21 @@ class Op:
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """All kernels of the op, ``forward`` first."""
-        own = {k: v for c in reversed(type(self).__mro__) for k, v in vars(c).items() if isinstance(v, Kernel)}
+        own = {
+            k: v
+            for c in reversed(type(self).__mro__)
+            for k, v in vars(c).items()
+            if isinstance(v, Kernel)
+        }
         return (self.forward, *(v for v in own.values() if v is not self.forward))
 
     def is_rowwise(self, kernel: Kernel, attrs: Mapping[str, Attr]) -> bool:
         """Whether a kernel is row-wise with these attributes (see :class:`Kernel`)."""
         return kernel.rowwise
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         """Specs of the forward outputs from the specs of the inputs (``args``: port -> Spec, list of Spec, or None).
 
         Raises:
@@ -231,7 +244,9 @@ class Op:
         Ports whose ``g.needs`` is False may be left out."""
         raise NotImplementedError
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         """The forward outputs in numpy, float64, from numpy arrays (``Ragged`` where the tensor has an axis)."""
         raise NotImplementedError
 

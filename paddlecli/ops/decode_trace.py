@@ -14,17 +14,31 @@ class DecodeTrace(Op):
 
     name = "decode_trace"
     differentiable = False
-    forward = Kernel("decode_trace.forward(log: i64; end: int, limit: int) -> (ids: i64, length: i64)")
+    forward = Kernel(
+        "decode_trace.forward(log: i64; end: int, limit: int) -> (ids: i64, length: i64)"
+    )
 
-    def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Spec | list[Spec]]:
+    def shape(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
+    ) -> dict[str, Spec | list[Spec]]:
         log: Spec = args["log"]
         limit = int(attrs["limit"])  # type: ignore[arg-type]
-        check(log.ndim == 1 and limit > 0, self.name, f"log must be [limit * rows], got {log} and limit {limit}")
-        check(log.shape[0].coefficient % limit == 0, self.name, f"{log} is not a multiple of {limit} steps")
+        check(
+            log.ndim == 1 and limit > 0,
+            self.name,
+            f"log must be [limit * rows], got {log} and limit {limit}",
+        )
+        check(
+            log.shape[0].coefficient % limit == 0,
+            self.name,
+            f"{log} is not a multiple of {limit} steps",
+        )
         rows = log.shape[0] // limit
         return {"ids": Spec.of(rows, limit, dtype="i64"), "length": Spec.of(rows, dtype="i64")}
 
-    def reference(self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey) -> dict[str, Any]:
+    def reference(
+        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
+    ) -> dict[str, Any]:
         import numpy as np
 
         ids = args["log"].reshape(attrs["limit"], -1).T.copy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paddlecli.ops.base import Arg, Attr, Kernel, Op, RandomKey, Ragged, Sample
+from paddlecli.ops.base import Arg, Attr, Kernel, Op, Ragged, RandomKey, Sample
 from paddlecli.ops.spec import Spec
 
 
@@ -14,7 +14,9 @@ class LabelMask(Op):
 
     name = "label_mask"
     differentiable = False
-    forward = Kernel("label_mask.forward(label: i64; ignore_index: int) -> (mask: i32)", rowwise=True)
+    forward = Kernel(
+        "label_mask.forward(label: i64; ignore_index: int) -> (mask: i32)", rowwise=True
+    )
 
     def shape(
         self, args: Mapping[str, Any], attrs: Mapping[str, Attr]

@@ -66,7 +66,9 @@ class Symbol:
         if self.kind == "batch":
             return "N"
         if self.kind in ("total", "longest", "step_rows") and self.axis is not None:
-            return f"{ {'total': 'T', 'longest': 'L', 'step_rows': 'n'}[self.kind]}({self.axis.name})"
+            return (
+                f"{ {'total': 'T', 'longest': 'L', 'step_rows': 'n'}[self.kind] }({self.axis.name})"
+            )
         if self.kind == "pairs" and self.axis is not None and self.other is not None:
             return f"P({self.axis.name},{self.other.name})"
         return f"({self.a}{'+' if self.kind == 'sum' else '*'}{self.b})"
@@ -87,10 +89,14 @@ class Dim:
     def __mul__(self, other: Dim | int) -> Dim:
         other = as_dim(other)
         if self.symbol is None or other.symbol is None:
-            symbol = None if 0 in (self.coefficient, other.coefficient) else self.symbol or other.symbol
+            symbol = (
+                None if 0 in (self.coefficient, other.coefficient) else self.symbol or other.symbol
+            )
             return Dim(self.coefficient * other.coefficient, symbol)
         a, b = sorted((self.symbol, other.symbol), key=str)
-        return Dim(self.coefficient * other.coefficient, Symbol("product", a=Dim(1, a), b=Dim(1, b)))
+        return Dim(
+            self.coefficient * other.coefficient, Symbol("product", a=Dim(1, a), b=Dim(1, b))
+        )
 
     __rmul__ = __mul__
 
@@ -114,9 +120,15 @@ class Dim:
             ValueError: the result is not a dimension.
         """
         other = as_dim(other)
-        if other.coefficient == 0 or self.coefficient % other.coefficient or other.symbol not in (None, self.symbol):
+        if (
+            other.coefficient == 0
+            or self.coefficient % other.coefficient
+            or other.symbol not in (None, self.symbol)
+        ):
             raise ValueError(f"{self} cannot be divided by {other}")
-        return Dim(self.coefficient // other.coefficient, self.symbol if other.symbol is None else None)
+        return Dim(
+            self.coefficient // other.coefficient, self.symbol if other.symbol is None else None
+        )
 
     def __str__(self) -> str:
         if self.symbol is None:

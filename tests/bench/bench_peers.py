@@ -108,18 +108,36 @@ def ours(case: Case, threads: int) -> dict[str, Any]:
     """One turn of paddlecli."""
     command = [sys.executable, "-m", "paddlecli", "bench", case.recipe, "--steps", str(case.steps)]
     found = _output([*command, "--threads", str(threads), "--json"], threads)
-    return {"ms": found["ms_per_step_median"], "mb": found["peak_rss_mb"], "startup": found["startup_seconds"]}
+    return {
+        "ms": found["ms_per_step_median"],
+        "mb": found["peak_rss_mb"],
+        "startup": found["startup_seconds"],
+    }
 
 
 def theirs(python: str, name: str, threads: int, seconds: float) -> dict[str, Any]:
     """One turn of PyTorch."""
-    command = [python, __file__, "--child", name, "--threads", str(threads), "--seconds", str(seconds)]
+    command = [
+        python,
+        __file__,
+        "--child",
+        name,
+        "--threads",
+        str(threads),
+        "--seconds",
+        str(seconds),
+    ]
     return _output(command, threads)
 
 
 def _output(command: list[str], threads: int) -> dict[str, Any]:
-    count = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **count}, check=False)
+    count = {
+        name: str(threads)
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    }
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, **count}, check=False
+    )
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
     found: dict[str, Any] = json.loads(done.stdout)
@@ -130,19 +148,38 @@ def compare(name: str, python: str, threads: int, repeats: int, seconds: float) 
     """The best turn of each side and their ratios."""
     case = CASES[name]
     turns = [(ours(case, threads), theirs(python, name, threads, seconds)) for _ in range(repeats)]
-    best = [{key: min(turn[side][key] for turn in turns) for key in ("ms", "mb", "startup")} for side in (0, 1)]
+    best = [
+        {key: min(turn[side][key] for turn in turns) for key in ("ms", "mb", "startup")}
+        for side in (0, 1)
+    ]
     speed, memory = best[1]["ms"] / best[0]["ms"], best[0]["mb"] / best[1]["mb"]
     met = speed >= case.speed and memory <= case.memory
-    return {"name": name, "threads": threads, "ours": best[0], "torch": best[1], "speed": speed, "memory": memory, "met": met}
+    return {
+        "name": name,
+        "threads": threads,
+        "ours": best[0],
+        "torch": best[1],
+        "speed": speed,
+        "memory": memory,
+        "met": met,
+    }
 
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--torch-python", default=os.environ.get("PADDLECLI_TORCH_PYTHON"), help="a python that has torch")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--torch-python",
+        default=os.environ.get("PADDLECLI_TORCH_PYTHON"),
+        help="a python that has torch",
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3.0, help="timed seconds of a turn of torch")
+    parser.add_argument(
+        "--seconds", type=float, default=3.0, help="timed seconds of a turn of torch"
+    )
     parser.add_argument("--only", choices=list(CASES), action="append")
     parser.add_argument("--check", action="store_true", help="exit with 1 when a goal is missed")
     parser.add_argument("--json", action="store_true", help="one object a line")

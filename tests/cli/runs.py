@@ -51,8 +51,16 @@ def command(*arguments: str) -> list[str]:
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
     """Settings and runs of a test lie in its own folder."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PADDLECLI_") or k == "PADDLECLI_CORE"}
-    own = {"PADDLECLI_RUNS_DIR": str(folder / "runs"), "XDG_CONFIG_HOME": str(folder / "config"), "HOME": str(folder)}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith("PADDLECLI_") or k == "PADDLECLI_CORE"
+    }
+    own = {
+        "PADDLECLI_RUNS_DIR": str(folder / "runs"),
+        "XDG_CONFIG_HOME": str(folder / "config"),
+        "HOME": str(folder),
+    }
     return {**kept, **own, **more}
 
 

@@ -35,5 +35,9 @@ def test_profile(tmp_path: Path) -> None:
 
 
 def test_no_optimizer(tmp_path: Path) -> None:
-    text = (tmp_path / recipe(tmp_path)).read_text().replace("optimizer: {name: adam, learning_rate: 0.01}\n", "")
+    text = (
+        (tmp_path / recipe(tmp_path))
+        .read_text()
+        .replace("optimizer: {name: adam, learning_rate: 0.01}\n", "")
+    )
     assert "optimizer" in run(tmp_path, "bench", recipe(tmp_path, text), code=3).stderr

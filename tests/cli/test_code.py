@@ -52,7 +52,7 @@ def gates(net, *, hidden: Count = 4):
     net.output("prediction", y)
     half_square(net, y, net.label())
 '''
-DATA = '''
+DATA = """
 from paddlecli.config.registry import DATASETS
 
 FIELDS = [{"name": "x", "shape": (3,)}, {"name": "y", "shape": (1,), "role": "label"}]
@@ -63,7 +63,7 @@ def mine(*, rows: int = 64):
     from paddlecli.config.registry import DATASETS
     found = DATASETS.get("generated").function
     return found(**DATASETS.bind("generated", {"fields": FIELDS, "samples": rows, "test_samples": 16}))
-'''
+"""
 NAMED = """
 name: own
 data:
@@ -88,7 +88,10 @@ WRITTEN = """
   loss: {half_square: {}, from: [prediction, y]}
   outputs: {prediction: prediction}
 """
-RECIPES = {"named": NAMED, "written": NAMED.replace("model: {name: gates, hidden: 5}", f"model:{WRITTEN.rstrip()}")}
+RECIPES = {
+    "named": NAMED,
+    "written": NAMED.replace("model: {name: gates, hidden: 5}", f"model:{WRITTEN.rstrip()}"),
+}
 
 
 @pytest.fixture
@@ -137,10 +140,18 @@ def test_before_step_1_the_recipe_is_all_there_is(tmp_path: Path, code: str) -> 
 @pytest.mark.parametrize("command", ["evaluate", "resume"])
 def test_own_data_are_asked_for(tmp_path: Path, code: str, command: str) -> None:
     (tmp_path / "data.py").write_text(DATA)
-    text = NAMED[: NAMED.index("data:")] + "data: {name: mine, rows: 48}\n" + NAMED[NAMED.index("model:") :]
+    text = (
+        NAMED[: NAMED.index("data:")]
+        + "data: {name: mine, rows: 48}\n"
+        + NAMED[NAMED.index("model:") :]
+    )
     both = ("--code", code, "--code", "data.py")
     run(tmp_path, "train", recipe(tmp_path, text), *both, "--run-dir", "out", "-q")
-    arguments = ("evaluate", "out") if command == "evaluate" else ("train", "--resume", "out", "--epochs", "4")
+    arguments = (
+        ("evaluate", "out")
+        if command == "evaluate"
+        else ("train", "--resume", "out", "--epochs", "4")
+    )
     message = run(tmp_path, *arguments, code=3).stderr
     assert "unknown data set `mine`" in message
     assert f"--code {tmp_path / 'own.py'} --code {tmp_path / 'data.py'}" in message
@@ -154,7 +165,9 @@ def test_an_own_metric_is_in_the_stored_network(tmp_path: Path, code: str) -> No
     from .runs import DIGITS
 
     name = recipe(tmp_path, DIGITS.replace("metrics: [accuracy]", "metrics: [near]"))
-    trained = strict(run(tmp_path, "train", name, "--code", code, "--run-dir", "out", "--json", "-q").stdout)
+    trained = strict(
+        run(tmp_path, "train", name, "--code", code, "--run-dir", "out", "--json", "-q").stdout
+    )
     found = strict(run(tmp_path, "evaluate", "out", "--json", "-q").stdout)
     assert found["metrics"]["near"] == trained["metrics"]["test"]["near"] > 0.3
 
@@ -162,7 +175,12 @@ def test_an_own_metric_is_in_the_stored_network(tmp_path: Path, code: str) -> No
 def test_other_commands(tmp_path: Path, code: str) -> None:
     name = recipe(tmp_path, RECIPES["written"])
     assert "gated" in run(tmp_path, "plan", name, "--code", code).stdout
-    assert strict(run(tmp_path, "bench", name, "--code", code, "--steps", "5", "--json").stdout)["steps"] == 5
+    assert (
+        strict(run(tmp_path, "bench", name, "--code", code, "--steps", "5", "--json").stdout)[
+            "steps"
+        ]
+        == 5
+    )
     assert "valid" in run(tmp_path, "recipe", "validate", name, "--code", code).stdout
     assert run(tmp_path, "train", name, "--code", code, "--dry-run", "--json").stdout
     assert "unknown layer `gated`" in run(tmp_path, "train", name, code=3).stderr
@@ -170,7 +188,9 @@ def test_other_commands(tmp_path: Path, code: str) -> None:
 
 def test_a_mistake_in_an_own_layer_is_the_users(tmp_path: Path, code: str) -> None:
     (tmp_path / "own.py").write_text(CODE.replace('net.apply("mul"', 'net.aply("mul"'))
-    message = run(tmp_path, "train", recipe(tmp_path, NAMED), "--code", code, code=3, users=True).stderr
+    message = run(
+        tmp_path, "train", recipe(tmp_path, NAMED), "--code", code, code=3, users=True
+    ).stderr
     assert "AttributeError" in message and "in gated" in message
     assert message.count("File ") == 2, "only the user's lines"
     assert not (tmp_path / "runs").exists()
@@ -178,5 +198,7 @@ def test_a_mistake_in_an_own_layer_is_the_users(tmp_path: Path, code: str) -> No
 
 def test_a_shipped_name_cannot_be_taken(tmp_path: Path, code: str) -> None:
     (tmp_path / "own.py").write_text(CODE.replace('"gated"', '"relu"'))
-    message = run(tmp_path, "train", recipe(tmp_path, NAMED), "--code", code, code=3, users=True).stderr
+    message = run(
+        tmp_path, "train", recipe(tmp_path, NAMED), "--code", code, code=3, users=True
+    ).stderr
     assert "the layer `relu` is registered twice" in message

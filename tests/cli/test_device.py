@@ -38,10 +38,20 @@ def test_no_cuda_library(tmp_path: Path) -> None:
         assert "--device cpu" in message
     assert not (tmp_path / "other").exists()
     run(tmp_path, "train", recipe(tmp_path), code=7, env={**env, "PADDLECLI_DEVICE": "cuda"})
-    run(tmp_path, "train", recipe(tmp_path), "--device", "cpu", "-q", env={**env, "PADDLECLI_DEVICE": "cuda"})
+    run(
+        tmp_path,
+        "train",
+        recipe(tmp_path),
+        "--device",
+        "cpu",
+        "-q",
+        env={**env, "PADDLECLI_DEVICE": "cuda"},
+    )
 
 
-@pytest.mark.skipif(not native.library_path("cuda").is_file(), reason="this build has no CUDA library")
+@pytest.mark.skipif(
+    not native.library_path("cuda").is_file(), reason="this build has no CUDA library"
+)
 def test_no_such_card(tmp_path: Path) -> None:
     message = run(tmp_path, "train", recipe(tmp_path), "--device", "cuda:99", code=7).stderr
     assert "cuda" in message and "--device cpu" in message

@@ -24,16 +24,29 @@ def test_same_numbers(tmp_path: Path, trained: dict[str, float]) -> None:
 
 
 def test_other_split_and_plain_text(tmp_path: Path, trained: dict[str, float]) -> None:
-    assert strict(run(tmp_path, "evaluate", "out", "--split", "train", "--json").stdout)["samples"] == 120
+    assert (
+        strict(run(tmp_path, "evaluate", "out", "--split", "train", "--json").stdout)["samples"]
+        == 120
+    )
     lines = run(tmp_path, "evaluate", "out").stdout.splitlines()
     assert lines[0] == "test: 30 samples" and lines[1].startswith("loss: ")
-    assert "no split nothing" in run(tmp_path, "evaluate", "out", "--split", "nothing", code=4).stderr
+    assert (
+        "no split nothing" in run(tmp_path, "evaluate", "out", "--split", "nothing", code=4).stderr
+    )
 
 
 def test_last_and_id(tmp_path: Path) -> None:
     found = strict(run(tmp_path, "train", recipe(tmp_path), "--json").stdout)
-    for name in ("last", Path(found["run_dir"]).name, Path(found["run_dir"]).name[-4:], found["run_dir"]):
-        assert strict(run(tmp_path, "evaluate", name, "--json").stdout)["metrics"] == found["metrics"]["test"]
+    for name in (
+        "last",
+        Path(found["run_dir"]).name,
+        Path(found["run_dir"]).name[-4:],
+        found["run_dir"],
+    ):
+        assert (
+            strict(run(tmp_path, "evaluate", name, "--json").stdout)["metrics"]
+            == found["metrics"]["test"]
+        )
 
 
 def test_minimum(tmp_path: Path, trained: dict[str, float]) -> None:

@@ -15,12 +15,20 @@ def test_stages(tmp_path: Path, stage: str, name: str) -> None:
     text = run(tmp_path, "plan", name, "--stage", stage).stdout
     assert text.strip()
     found = strict(run(tmp_path, "plan", name, "--stage", stage, "--json").stdout)
-    assert (found["schema"], found["recipe"], found["stage"], found["text"]) == (1, name, stage, text)
+    assert (found["schema"], found["recipe"], found["stage"], found["text"]) == (
+        1,
+        name,
+        stage,
+        text,
+    )
 
 
 def test_stages_show_what_they_are_for(tmp_path: Path) -> None:
     name = recipe(tmp_path)
-    texts = {s: run(tmp_path, "plan", name, "--stage", s).stdout for s in ("graph", "gradients", "fused", "memory")}
+    texts = {
+        s: run(tmp_path, "plan", name, "--stage", s).stdout
+        for s in ("graph", "gradients", "fused", "memory")
+    }
     assert ".backward" not in texts["graph"] and ".backward" in texts["gradients"]
     assert ".update" in texts["fused"]
     assert "slot" in texts["memory"]
@@ -34,4 +42,7 @@ def test_without_data(tmp_path: Path) -> None:
 
 
 def test_unknown_stage(tmp_path: Path) -> None:
-    assert "graph, gradients, fused, memory" in run(tmp_path, "plan", "fit_a_line", "--stage", "x", code=2).stderr
+    assert (
+        "graph, gradients, fused, memory"
+        in run(tmp_path, "plan", "fit_a_line", "--stage", "x", code=2).stderr
+    )

@@ -45,8 +45,12 @@ def test_alone_and_together(tmp_path: Path, rows: list[list[float]]) -> None:
 
 def test_bad_inputs_do_not_disturb_the_others(tmp_path: Path, rows: list[list[float]]) -> None:
     good = json.dumps({"x": rows[0]})
-    (tmp_path / "mixed.jsonl").write_text(f"{good}\nnot json\n" + json.dumps({"x": [1.0]}) + f"\n{good}\n")
-    done = run(tmp_path, "predict", "out", "mixed.jsonl", "missing.jsonl", "rows.jsonl", "--json", code=4)
+    (tmp_path / "mixed.jsonl").write_text(
+        f"{good}\nnot json\n" + json.dumps({"x": [1.0]}) + f"\n{good}\n"
+    )
+    done = run(
+        tmp_path, "predict", "out", "mixed.jsonl", "missing.jsonl", "rows.jsonl", "--json", code=4
+    )
     found = lines(done.stdout)
     assert len(found) == 4 + 1 + 100
     assert ["error" in r for r in found[:5]] == [False, True, True, False, True]
@@ -56,7 +60,9 @@ def test_bad_inputs_do_not_disturb_the_others(tmp_path: Path, rows: list[list[fl
 
 
 def test_ways_to_give_inputs(tmp_path: Path, rows: list[list[float]]) -> None:
-    expected = lines(run(tmp_path, "predict", "out", "rows.jsonl", "--json").stdout)[0]["probabilities"]
+    expected = lines(run(tmp_path, "predict", "out", "rows.jsonl", "--json").stdout)[0][
+        "probabilities"
+    ]
     line = json.dumps({"x": rows[0]})
     by_stdin = run(tmp_path, "predict", "out", "-", "--json", stdin=line.encode())
     by_field = run(tmp_path, "predict", "out", "--field", f"x={json.dumps(rows[0])}", "--json")
@@ -65,7 +71,13 @@ def test_ways_to_give_inputs(tmp_path: Path, rows: list[list[float]]) -> None:
     shutil.copy(tmp_path / "rows.jsonl", tmp_path / "folder" / "a.jsonl")
     by_folder = run(tmp_path, "predict", "out", "folder", "--json")
     by_pattern = run(tmp_path, "predict", "out", "fold*/*.jsonl", "--json")
-    texts = (by_stdin.stdout, by_field.stdout, (tmp_path / "answers.jsonl").read_text(), by_folder.stdout, by_pattern.stdout)
+    texts = (
+        by_stdin.stdout,
+        by_field.stdout,
+        (tmp_path / "answers.jsonl").read_text(),
+        by_folder.stdout,
+        by_pattern.stdout,
+    )
     for text in texts:
         assert lines(text)[0]["probabilities"] == expected
     run(tmp_path, "predict", "out", code=2)
@@ -73,9 +85,13 @@ def test_ways_to_give_inputs(tmp_path: Path, rows: list[list[float]]) -> None:
 
 
 def test_labelled_inputs_are_measured(tmp_path: Path, rows: list[list[float]]) -> None:
-    (tmp_path / "labelled.jsonl").write_text("".join(json.dumps({"x": v, "y": [i % 3]}) + "\n" for i, v in enumerate(rows)))
+    (tmp_path / "labelled.jsonl").write_text(
+        "".join(json.dumps({"x": v, "y": [i % 3]}) + "\n" for i, v in enumerate(rows))
+    )
     done = run(tmp_path, "predict", "out", "labelled.jsonl", "--json")
-    right = sum(r["label"] == ("red", "green", "blue")[i % 3] for i, r in enumerate(lines(done.stdout)))
+    right = sum(
+        r["label"] == ("red", "green", "blue")[i % 3] for i, r in enumerate(lines(done.stdout))
+    )
     assert f"accuracy {right / 100:.5g}" in done.stderr and "100 labelled inputs" in done.stderr
 
 

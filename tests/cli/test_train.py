@@ -22,7 +22,12 @@ def test_json_object_and_nothing_else(tmp_path: Path) -> None:
     assert len(done.stdout.splitlines()) == 1
     assert set(found) == {
         "schema", "status", "run_dir", "epochs", "steps", "seconds", "samples_per_second", "metrics"}  # fmt: skip
-    assert (found["schema"], found["status"], found["epochs"], found["steps"]) == (1, "completed", 3, 24)
+    assert (found["schema"], found["status"], found["epochs"], found["steps"]) == (
+        1,
+        "completed",
+        3,
+        24,
+    )
     assert {"loss", "accuracy"} <= set(found["metrics"]["train"])
     assert {"loss", "accuracy", "loss_batch_mean"} <= set(found["metrics"]["test"])
     assert Path(found["run_dir"]).parent == tmp_path / "runs" / "shapes"
@@ -46,8 +51,16 @@ def test_what_is_expected_of_other_settings(tmp_path: Path) -> None:
     other = run(tmp_path, "train", name, "--run-dir", "out", "--epochs", "2").stderr
     assert "expected test.accuracy at least 1.5 (for the recipe as it stands): " in other
     assert ": met" not in other and "NOT met" not in other
-    assert "(for the recipe as it stands)" in run(tmp_path, "train", "--resume", "out", "--epochs", "3").stderr
-    for harmless in (("--seed", "3"), ("--name", "x"), ("-o", "checkpoint.keep_last=1"), ("--threads", "1")):
+    assert (
+        "(for the recipe as it stands)"
+        in run(tmp_path, "train", "--resume", "out", "--epochs", "3").stderr
+    )
+    for harmless in (
+        ("--seed", "3"),
+        ("--name", "x"),
+        ("-o", "checkpoint.keep_last=1"),
+        ("--threads", "1"),
+    ):
         assert "at least 1.5: NOT met" in run(tmp_path, "train", name, *harmless).stderr
     assert "as it stands" in run(tmp_path, "train", name, "-o", "~metrics").stderr
 
@@ -103,7 +116,13 @@ def test_exit_codes(tmp_path: Path, arguments: tuple[str, ...], code: int) -> No
 
 
 def test_missing_data(tmp_path: Path) -> None:
-    done = run(tmp_path, "train", "recognize_digits", code=4, env={"PADDLECLI_CACHE_DIR": str(tmp_path / "cache")})
+    done = run(
+        tmp_path,
+        "train",
+        "recognize_digits",
+        code=4,
+        env={"PADDLECLI_CACHE_DIR": str(tmp_path / "cache")},
+    )
     assert "paddlecli dataset download mnist" in done.stderr
     assert not list(tmp_path.iterdir())
 
@@ -145,11 +164,22 @@ def wait_for(path: Path, seconds: float = 60.0) -> None:
 
 def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        command("train", *arguments), cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command("train", *arguments),
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
 
 
-LONG = ("-o", "train.epochs=400000", "-o", "train.eval_every=0", "-o", "checkpoint.every_epochs=2000")
+LONG = (
+    "-o",
+    "train.epochs=400000",
+    "-o",
+    "train.eval_every=0",
+    "-o",
+    "checkpoint.every_epochs=2000",
+)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -166,7 +196,17 @@ def test_signal_saves_and_resumes(tmp_path: Path, number: int, code: int) -> Non
     epochs = found["epochs"] + 2
     again = run(tmp_path, "train", "--resume", "out", "--json", "-o", f"train.epochs={epochs}")
     assert strict(again.stdout)["steps"] == 8 * epochs
-    straight = run(tmp_path, "train", recipe(tmp_path), "--run-dir", "straight", "--json", *LONG, "-o", f"train.epochs={epochs}")
+    straight = run(
+        tmp_path,
+        "train",
+        recipe(tmp_path),
+        "--run-dir",
+        "straight",
+        "--json",
+        *LONG,
+        "-o",
+        f"train.epochs={epochs}",
+    )
     assert strict(straight.stdout)["metrics"] == strict(again.stdout)["metrics"]
     for name in ("metrics.jsonl", "model/model.safetensors", "config.yaml"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
@@ -183,7 +223,14 @@ def test_second_signal_ends_at_once(tmp_path: Path) -> None:
 
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     """SIGKILL again and again, resumed each time: the end is that of a run that nothing disturbed."""
-    over = ("-o", "train.epochs=4000", "-o", "train.eval_every=500", "-o", "checkpoint.every_epochs=40")
+    over = (
+        "-o",
+        "train.epochs=4000",
+        "-o",
+        "train.eval_every=500",
+        "-o",
+        "checkpoint.every_epochs=40",
+    )
     run(tmp_path, "train", recipe(tmp_path), "--run-dir", "whole", "-q", *over)
     process = start(tmp_path, recipe(tmp_path), "--run-dir", "cut", "-q", *over)
     wait_for(tmp_path / "cut" / "config.yaml")
@@ -240,7 +287,11 @@ def test_live_display_on_a_terminal(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     env = environment(tmp_path, TERM="xterm-256color", COLUMNS="120")
     process = subprocess.Popen(
-        command("train", recipe(tmp_path), "-o", "train.epochs=300"), cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=follower
+        command("train", recipe(tmp_path), "-o", "train.epochs=300"),
+        cwd=tmp_path,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=follower,
     )
     os.close(follower)
     seen = b""
@@ -305,7 +356,14 @@ def test_debug_levels(tmp_path: Path) -> None:
     shown = {1: "plan: ", 2: "GB/s  kernel", 3: "---- after fuse ----"}
     weights = set()
     for level in range(5):
-        done = run(tmp_path, "train", recipe(tmp_path), "--run-dir", f"run{level}", env={"PADDLECLI_DEBUG": str(level)})
+        done = run(
+            tmp_path,
+            "train",
+            recipe(tmp_path),
+            "--run-dir",
+            f"run{level}",
+            env={"PADDLECLI_DEBUG": str(level)},
+        )
         for other, text in shown.items():
             assert (text in done.stderr) == (other <= level), (level, text)
         weights.add((tmp_path / f"run{level}" / "model" / "model.safetensors").read_bytes())
@@ -316,6 +374,14 @@ def test_the_highest_debug_level_names_the_first_output_that_is_not_finite(tmp_p
     """Without it training stops too, but only the loss is known to be bad."""
     text = DIGITS.replace("fc: {size: 8, activation: relu}", "scale: {a: 1.0e38}\n    - exp: {}")
     plain = run(tmp_path, "train", recipe(tmp_path, text), "--run-dir", "plain", code=6)
-    checked = run(tmp_path, "train", recipe(tmp_path, text), "--run-dir", "checked", code=4, env={"PADDLECLI_DEBUG": "4"})
+    checked = run(
+        tmp_path,
+        "train",
+        recipe(tmp_path, text),
+        "--run-dir",
+        "checked",
+        code=4,
+        env={"PADDLECLI_DEBUG": "4"},
+    )
     assert "the loss is not finite" in plain.stderr and "exp" not in plain.stderr
     assert "[exp" in checked.stderr and "recipe.yaml:" in checked.stderr

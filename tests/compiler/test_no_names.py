@@ -40,7 +40,11 @@ def names() -> set[str]:
 
 def sources() -> Iterator[Path]:
     for folder in FOLDERS:
-        yield from (p for s in ("*.py", "*.c", "*.h", "*.cu", "*.cuh") for p in sorted((TOP / folder).rglob(s)))
+        yield from (
+            p
+            for s in ("*.py", "*.c", "*.h", "*.cu", "*.cuh")
+            for p in sorted((TOP / folder).rglob(s))
+        )
 
 
 def strings(path: Path) -> str:
@@ -51,13 +55,28 @@ def strings(path: Path) -> str:
     import ast
 
     tree = ast.parse(text)
-    docs = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
-    literals = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in docs]
+    docs = {
+        id(n.value)
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)
+    }
+    literals = [
+        n.value
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in docs
+    ]
     return "\n".join(f'"{s}"' for s in literals)
 
 
 def test_the_names_are_known() -> None:
-    assert {"fit_a_line", "digits_conv", "train_step", "d_fake", "two_axes", "recognize_digits"} <= names()
+    assert {
+        "fit_a_line",
+        "digits_conv",
+        "train_step",
+        "d_fake",
+        "two_axes",
+        "recognize_digits",
+    } <= names()
     assert len(list(sources())) > 40
 
 
@@ -70,7 +89,11 @@ def test_no_name(folder: str) -> None:
     for path in sources():
         if path.is_relative_to(TOP / folder):
             text = strings(path)
-            faults += [f"{path.relative_to(TOP)}: {p.pattern}" for p in (*patterns, *quoted) if p.search(text)]
+            faults += [
+                f"{path.relative_to(TOP)}: {p.pattern}"
+                for p in (*patterns, *quoted)
+                if p.search(text)
+            ]
     assert not faults
 
 

@@ -58,7 +58,11 @@ def specs() -> list[OptimizerSpec]:
     for name in OPTIMIZERS.names():
         op = optimizer_op(name)
         clips = CLIPS if name in ("sgd", "adam") else CLIPS[:1]
-        found += [OptimizerSpec("default", name, a, {"l2": 0.01}, clip) for a in op.variants() for clip in clips]
+        found += [
+            OptimizerSpec("default", name, a, {"l2": 0.01}, clip)
+            for a in op.variants()
+            for clip in clips
+        ]
     return found
 
 
@@ -69,7 +73,9 @@ def spoilt(batch: Batch, name: str, value: float) -> Batch:
     return replace(batch, columns={**batch.columns, name: array})
 
 
-@pytest.mark.parametrize("spec", specs(), ids=lambda s: "-".join([s.op, *s.clip, *(f"{v:g}" for v in s.attrs.values())]))
+@pytest.mark.parametrize(
+    "spec", specs(), ids=lambda s: "-".join([s.op, *s.clip, *(f"{v:g}" for v in s.attrs.values())])
+)
 def test_a_bad_loss_changes_nothing(spec: OptimizerSpec, tmp_path: Path) -> None:
     """Parameters, tables, slots, update counts and running statistics stay; training goes on as if the step had not been."""
     whole = graph(tmp_path)
@@ -111,7 +117,11 @@ def huge(folder: Path, clip: Mapping[str, float], table: bool) -> tuple[Road, Ba
     big, small = 1e21, 5e-4
     road.write({n: np.zeros(road.places[n].shape) for n in whole.parameters})
     columns: dict[str, Any] = {"x": np.zeros((1, 2)), "i": np.array([1]), "y": np.zeros((1, 1))}
-    weights = {"prediction/w1": np.full((2, 1), big), "e/w": np.full((3, 2), small)} if table else {"prediction/w": np.full((2, 1), small)}
+    weights = (
+        {"prediction/w1": np.full((2, 1), big), "e/w": np.full((3, 2), small)}
+        if table
+        else {"prediction/w": np.full((2, 1), small)}
+    )
     if not table:
         columns["x"] = np.full((1, 2), big)
     road.write(weights)

@@ -66,7 +66,13 @@ def test_steps_allocate_nothing(name: str, load: Load) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_larger_batch_gets_room_and_is_repeated(name: str, load: Load) -> None:
     road, roomy = Road(*load(name)), Road(*load(name))
-    roomy.session.reserve({s.name: 4000 for s in roomy.plan.info.symbols if s.kind in ("batch", "total", "longest", "pairs")})
+    roomy.session.reserve(
+        {
+            s.name: 4000
+            for s in roomy.plan.info.symbols
+            if s.kind in ("batch", "total", "longest", "pairs")
+        }
+    )
     known = roomy.session.bytes
     sizes = []
     for size in (2, 3, 50, 300):
@@ -82,7 +88,9 @@ def test_a_larger_batch_gets_room_and_is_repeated(name: str, load: Load) -> None
 def recipes() -> list[str]:
     """Every shipped recipe and every tracer."""
     shipped = directory("recipes")
-    found = sorted(p.relative_to(shipped).with_suffix("").as_posix() for p in shipped.rglob("*.yaml"))
+    found = sorted(
+        p.relative_to(shipped).with_suffix("").as_posix() for p in shipped.rglob("*.yaml")
+    )
     return [*found, *(str(p) for p in sorted(TRACERS.glob("*.yaml")))]
 
 
@@ -92,7 +100,9 @@ def opened(recipe: str) -> tuple[Graph, dict[str, OptimizerSpec]]:
     return build(loaded, describe(loaded.data.name, loaded.data.arguments)), optimizers(loaded)
 
 
-@pytest.mark.parametrize("recipe", recipes(), ids=lambda r: Path(r).stem if r.endswith(".yaml") else r)
+@pytest.mark.parametrize(
+    "recipe", recipes(), ids=lambda r: Path(r).stem if r.endswith(".yaml") else r
+)
 def test_poison_finds_nothing(recipe: str) -> None:
     """Memory that is filled with NaN before every step and behind every last use, and every output checked: nothing reads what it
     should not, and the bits are those of a plain step."""
@@ -119,7 +129,9 @@ def test_profile(name: str, load: Load) -> None:
     same(profiled.everything(), plain.everything())
     rows, nodes = profiled.session.profile(), profiled.plan.info.nodes
     assert plain.session.profile() == []
-    assert all(r.seconds >= 0 and r.calls > 0 and r.signature == nodes[r.node].signature for r in rows)
+    assert all(
+        r.seconds >= 0 and r.calls > 0 and r.signature == nodes[r.node].signature for r in rows
+    )
     inside = {j for i, n in enumerate(nodes) for j in range(i + 1, i + 1 + n.body)}
     calls = {r.node: r.calls for r in rows}
     assert {i for i, n in enumerate(nodes) if n.kind == 0} == set(calls)

@@ -15,13 +15,27 @@ from paddlecli.compiler.pipeline import Passes
 from paddlecli.graph.ir import Graph
 
 Load = Callable[[str], tuple[Graph, dict[str, OptimizerSpec]]]
-NAMES = ("fit_a_line", "softmax", "mlp", "conv", "decode", "scan", "two_axes", "two_networks", "memories", "twice", "shared")
+NAMES = (
+    "fit_a_line",
+    "softmax",
+    "mlp",
+    "conv",
+    "decode",
+    "scan",
+    "two_axes",
+    "two_networks",
+    "memories",
+    "twice",
+    "shared",
+)
 TOLERANCE = 2e-5
 EXACT = ("inplace", "views", "reuse", "layout")
 PLAIN = Passes(hoist=False, fuse=False, layout=False, inplace=False, views=False, reuse=False)
 
 
-def trained(load: Load, name: str, passes: Passes, **how: Any) -> tuple[dict[str, Array], dict[str, Array]]:
+def trained(
+    load: Load, name: str, passes: Passes, **how: Any
+) -> tuple[dict[str, Array], dict[str, Array]]:
     """Numbers and outputs of every entry over three batches, by step, entry and name; and all that is left behind."""
     road = Road(*load(name), passes=passes, **how)
     road.shake()
@@ -59,7 +73,9 @@ def test_same_within_rounding(name: str, switch: str, load: Load) -> None:
     results, arrays = trained(load, name, Passes())
     other, theirs = trained(load, name, replace(Passes(), **{switch: False}))
     close(results, other, TOLERANCE)
-    for name in [n for n in arrays if "/" in n and arrays[n].dtype.kind == "i"]:  # metrics: fixed-point sums, 2^-20 a unit
+    for name in [
+        n for n in arrays if "/" in n and arrays[n].dtype.kind == "i"
+    ]:  # metrics: fixed-point sums, 2^-20 a unit
         assert abs(arrays.pop(name) - theirs.pop(name)).max() <= TOLERANCE * 2**40, name
     close(arrays, theirs, TOLERANCE)
 

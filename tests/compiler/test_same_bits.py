@@ -25,7 +25,18 @@ from paddlecli.graph.ir import Graph
 from paddlecli.ops.base import Ragged
 
 Load = Callable[[str], tuple[Graph, dict[str, OptimizerSpec]]]
-NAMES = ("fit_a_line", "softmax", "mlp", "conv", "decode", "scan", "two_axes", "two_networks", "memories", "shared")
+NAMES = (
+    "fit_a_line",
+    "softmax",
+    "mlp",
+    "conv",
+    "decode",
+    "scan",
+    "two_axes",
+    "two_networks",
+    "memories",
+    "shared",
+)
 
 MASKED = """
 name: masked
@@ -66,7 +77,9 @@ def masked(text: str, folder: Path) -> tuple[Graph, dict[str, OptimizerSpec]]:
 
 
 # -- threads ------------------------------------------------------------------------------------------------------------
-def trained(graph: Graph, specs: dict[str, OptimizerSpec], threads: int, grain: bool) -> tuple[str, dict[str, Array]]:
+def trained(
+    graph: Graph, specs: dict[str, OptimizerSpec], threads: int, grain: bool
+) -> tuple[str, dict[str, Array]]:
     road = Road(graph, specs, threads=threads, grain=grain)
     road.shake()
     numbers = []
@@ -112,13 +125,19 @@ def test_a_sample_does_not_see_its_batch(name: str, load: Load) -> None:
         together = road.step(entry, batch, outputs=True).outputs
         for row in (0, 1, 2, 17, 36):
             for output, value in road.step(entry, alone(batch, row), outputs=True).outputs.items():
-                assert value.tobytes() == together[output][row : row + 1].tobytes(), (entry, output, row)
+                assert value.tobytes() == together[output][row : row + 1].tobytes(), (
+                    entry,
+                    output,
+                    row,
+                )
                 compared += 1
     assert compared
 
 
 # -- parts of a batch ---------------------------------------------------------------------------------------------------
-def fitted(graph: Graph, specs: dict[str, OptimizerSpec], data: Dataset, parts: int) -> dict[str, Array]:
+def fitted(
+    graph: Graph, specs: dict[str, OptimizerSpec], data: Dataset, parts: int
+) -> dict[str, Array]:
     """Parameters and slots behind three iterations of the engine on batches of 7, the last one short, each cut into parts."""
     road = Road(graph, specs, accumulate=parts > 1)
     road.shake()

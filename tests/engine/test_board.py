@@ -48,7 +48,9 @@ def stubs(monkeypatch: pytest.MonkeyPatch) -> list[Stub]:
 
 
 def expected(run: Path, after: int = 0) -> list[tuple[str, float, int]]:
-    found = [(e["step"], e.pop("event"), e) for e in read(run / "metrics.jsonl") if e["step"] > after]
+    found = [
+        (e["step"], e.pop("event"), e) for e in read(run / "metrics.jsonl") if e["step"] > after
+    ]
     return [
         (tag, value, step)
         for step, event, values in found
@@ -56,7 +58,9 @@ def expected(run: Path, after: int = 0) -> list[tuple[str, float, int]]:
     ]
 
 
-def test_the_events_are_those_of_the_metrics_file(stubs: list[Stub], tiny: MakeRecipe, tmp_path: Path) -> None:
+def test_the_events_are_those_of_the_metrics_file(
+    stubs: list[Stub], tiny: MakeRecipe, tmp_path: Path
+) -> None:
     fit(tiny(), Options(run_dir=tmp_path / "out"))
     (board,) = stubs
     assert (board.folder, board.purge, board.closed) == (str(tmp_path / "out" / "tb"), None, True)
@@ -66,7 +70,9 @@ def test_the_events_are_those_of_the_metrics_file(stubs: list[Stub], tiny: MakeR
     assert not any(tag.endswith(("/epoch", "/batches", "/split")) for tag in tags)
 
 
-def test_a_resume_hides_what_lies_behind_it(stubs: list[Stub], tiny: MakeRecipe, tmp_path: Path) -> None:
+def test_a_resume_hides_what_lies_behind_it(
+    stubs: list[Stub], tiny: MakeRecipe, tmp_path: Path
+) -> None:
     fit(tiny("train.epochs=2"), Options(run_dir=tmp_path / "out"))
     resume(RunDir(tmp_path / "out"), ["train.epochs=4"])
     first, second = stubs
@@ -75,7 +81,9 @@ def test_a_resume_hides_what_lies_behind_it(stubs: list[Stub], tiny: MakeRecipe,
     assert sorted(second.scalars) == sorted(expected(tmp_path / "out", 20))
 
 
-def test_without_the_package(tiny: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package(
+    tiny: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
     said: list[str] = []
     show: Any = types.SimpleNamespace(
@@ -100,7 +108,9 @@ def test_files_of_the_real_writer(tiny: MakeRecipe, tmp_path: Path) -> None:
     files = sorted((run.path / "tb").iterdir(), key=lambda p: p.stat().st_mtime_ns)
     assert len(files) == 2
     found = [[Event.FromString(r) for r in records(p.read_bytes())] for p in files]
-    values = [(v.tag, v.simple_value, e.step) for events in found for e in events for v in e.summary.value]
+    values = [
+        (v.tag, v.simple_value, e.step) for events in found for e in events for v in e.summary.value
+    ]
     assert len(values) == len(expected(run.path))
     assert sorted((t, s) for t, _, s in values) == sorted((t, s) for t, _, s in expected(run.path))
     starts = [e.step for e in found[1] if e.HasField("session_log")]

@@ -19,7 +19,9 @@ from paddlecli.errors import ResourceError, RunError
 def snapshot(step: int, value: float | None = None, size: int = 100) -> Snapshot:
     """Arrays and state that all say `step`."""
     state = {"step": step} | ({} if value is None else {"value": value})
-    return Snapshot({"w": np.full(size, step, np.float32)}, {"w@m": np.full(size, step, np.float64)}, state)
+    return Snapshot(
+        {"w": np.full(size, step, np.float32)}, {"w@m": np.full(size, step, np.float64)}, state
+    )
 
 
 def consistent(found: Snapshot) -> int:
@@ -60,14 +62,20 @@ def test_keep_best(tmp_path: Path, smaller: bool) -> None:
     store = Store(tmp_path / "c", keep_last=1, keep_best=2, smaller_is_better=smaller)
     for step, value in ((1, 5.0), (2, 1.0), (3, 4.0), (4, 3.0), (5, 9.0)):
         store.save(snapshot(step, sign * value))
-    assert [p.name for p in list_folders(tmp_path / "c")] == ["step-00000002", "step-00000004", "step-00000005"]
+    assert [p.name for p in list_folders(tmp_path / "c")] == [
+        "step-00000002",
+        "step-00000004",
+        "step-00000005",
+    ]
     assert (tmp_path / "c" / BEST).read_text() == "step-00000002\n"
     again = Store(tmp_path / "c", keep_last=1, keep_best=2, smaller_is_better=smaller)
     again.resume_at(5)
     assert again.best() == "step-00000002", "a new process knows the best one"
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"])
+@pytest.mark.parametrize(
+    "file", ["model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"]
+)
 @pytest.mark.parametrize("damage", ["cut", "flip", "remove"])
 def test_damaged_is_passed_over(tmp_path: Path, file: str, damage: str) -> None:
     store = Store(tmp_path / "c", keep_last=3)
@@ -179,7 +187,13 @@ except ResourceError as error:
 
 def test_no_room(tmp_path: Path) -> None:
     """A write that the system refuses is a ResourceError, and what was saved before is intact."""
-    command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "c"), str(Path(__file__).parent.parent)]
+    command = [
+        sys.executable,
+        "-c",
+        FULL_DISK,
+        str(tmp_path / "c"),
+        str(Path(__file__).parent.parent),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == ResourceError.exit_code, done.stderr
     assert "the disk is full" in done.stdout

@@ -49,13 +49,17 @@ def test_no_nan_in_json(tmp_path: Path) -> None:
     events.add("step", 1, {"loss": float("nan"), "accuracy": float("inf"), "epoch": 1})
     events.close()
     text = (tmp_path / "run" / "metrics.jsonl").read_text()
-    found = json.loads(text, parse_constant=lambda name: (_ for _ in ()).throw(AssertionError(name)))
+    found = json.loads(
+        text, parse_constant=lambda name: (_ for _ in ()).throw(AssertionError(name))
+    )
     assert found["loss"] is None and found["accuracy"] is None
     assert found["nonfinite"] == ["accuracy", "loss"]
 
 
 def test_numbers_below_are_flagged_too() -> None:
-    found = flagged({"metrics": {"test": {"auc": float("nan"), "loss": 1.0}}, "list": [1.0, float("-inf")]})
+    found = flagged(
+        {"metrics": {"test": {"auc": float("nan"), "loss": 1.0}}, "list": [1.0, float("-inf")]}
+    )
     assert found == {"metrics": {"test": {"auc": None, "loss": 1.0}}, "list": [1.0, None],
                      "nonfinite": ["list.1", "metrics.test.auc"]}  # fmt: skip
 

@@ -21,10 +21,16 @@ from paddlecli.errors import ConfigError, DataError
 
 
 def entry(name: str, index: int, *fetches: str) -> EntryInfo:
-    return EntryInfo(name, index, ("x",), fetches, {}, {}, True, frozenset({"lr", "n", "tokens", "labels"}))
+    return EntryInfo(
+        name, index, ("x",), fetches, {}, {}, True, frozenset({"lr", "n", "tokens", "labels"})
+    )
 
 
-def artifact(*arguments: Argument, entries: tuple[EntryInfo, ...] = (), roles: Mapping[str, Any] | None = None) -> Artifact:
+def artifact(
+    *arguments: Argument,
+    entries: tuple[EntryInfo, ...] = (),
+    roles: Mapping[str, Any] | None = None,
+) -> Artifact:
     known = {e.name: e for e in entries}
     return Artifact(b"", known, arguments, (), {}, {}, {}, {}, {}, roles or {})
 
@@ -71,11 +77,18 @@ def test_parts_cover_the_batch_once(batch_size: int, count: int, parts: int) -> 
     maker = Maker(artifact(RATE, *WEIGHTS), calls, SPEC, SPLIT, batch_size, rates)
     order = np.arange(10)[: batch_size * count]
     work = maker.make(order, 0, count, 0)
-    whole = Maker(artifact(RATE, *WEIGHTS), [Call(entry("t", 0))], SPEC, SPLIT, batch_size, rates).make(order, 0, count, 0)
+    whole = Maker(
+        artifact(RATE, *WEIGHTS), [Call(entry("t", 0))], SPEC, SPLIT, batch_size, rates
+    ).make(order, 0, count, 0)
     for i in range(len(whole)):
         mine = np.flatnonzero((work.iterations == i) & (work.entries == 0))
-        rows = np.concatenate([work.rows[work.starts[s] : work.starts[s] + work.counts[s]] for s in mine])
-        assert rows.tolist() == whole.rows[whole.starts[i] : whole.starts[i] + whole.counts[i]].tolist()
+        rows = np.concatenate(
+            [work.rows[work.starts[s] : work.starts[s] + work.counts[s]] for s in mine]
+        )
+        assert (
+            rows.tolist()
+            == whole.rows[whole.starts[i] : whole.starts[i] + whole.counts[i]].tolist()
+        )
         assert work.firsts[mine].tolist() == [0, *np.cumsum(work.counts[mine])[:-1].tolist()]
         assert (work.counts[mine] > 0).all() and np.ptp(work.counts[mine]) <= 1
         assert (work.args[work.iterations == i] == whole.args[i]).all()
@@ -103,7 +116,11 @@ def test_what_is_gathered_ahead_is_what_is_gathered_now(thread: ThreadPoolExecut
     for batch, count, sizes in ((0, 2, [2, 2]), (2, 3, [2, 2]), (3, 2, [2, 2])):
         work = ahead.make(order, batch, count, batch, 5 - batch)
         alone = maker.make(order, batch, len(sizes), batch, gather=True)
-        assert work.counts.tolist() == sizes and (work.args == alone.args).all() and (work.steps == alone.steps).all()
+        assert (
+            work.counts.tolist() == sizes
+            and (work.args == alone.args).all()
+            and (work.steps == alone.steps).all()
+        )
         assert work.columns is not None and alone.columns is not None
         for mine, theirs in zip(work.columns, alone.columns, strict=True):
             assert all(mine[k].values.tolist() == theirs[k].values.tolist() for k in theirs)
@@ -116,7 +133,9 @@ def test_damage_found_ahead_is_told_when_its_step_comes(thread: ThreadPoolExecut
                 raise DataError("row 4 is damaged")
             return super().take(rows)
 
-    maker = Maker(artifact(RATE), [Call(entry("t", 0))], SPEC, Damaged("train", SPLIT.columns), 2, rates)
+    maker = Maker(
+        artifact(RATE), [Call(entry("t", 0))], SPEC, Damaged("train", SPLIT.columns), 2, rates
+    )
     ahead = Ahead(maker, thread)
     for batch in (0, 1):
         assert len(ahead.make(np.arange(10), batch, 1, batch, 5 - batch)) == 1
@@ -133,7 +152,9 @@ def test_the_rest_of_an_iteration() -> None:
 
 def test_iteration_of_a_graph() -> None:
     entries = (entry("a", 0), entry("b", 1), entry("p", 2), entry("q", 3), entry("u", 4))
-    made = artifact(entries=entries, roles={"train": ["a", "b"], "accumulate": ("p", "q"), "apply": "u"})
+    made = artifact(
+        entries=entries, roles={"train": ["a", "b"], "accumulate": ("p", "q"), "apply": "u"}
+    )
     assert [c.entry.name for c in iteration(made, (), 1)] == ["a", "b"]
     assert [c.entry.name for c in iteration(made, ("b", "b", "a"), 1)] == ["b", "b", "a"]
     assert [(c.entry.name, c.part, c.parts) for c in iteration(made, (), 3)] == [
@@ -149,7 +170,14 @@ def test_iteration_of_a_graph() -> None:
 def work_of(iterations: list[int], entries: list[int]) -> Work:
     zeros = np.zeros(len(entries), np.int64)
     return Work(
-        np.array(entries, np.int32), zeros, zeros, zeros, zeros, zeros, np.zeros((len(entries), 0)), np.array(iterations)
+        np.array(entries, np.int32),
+        zeros,
+        zeros,
+        zeros,
+        zeros,
+        zeros,
+        np.zeros((len(entries), 0)),
+        np.array(iterations),
     )
 
 
@@ -164,15 +192,25 @@ def test_parts_are_added_and_entries_told_apart() -> None:
 
 
 def test_parts_of_a_batch_report_together() -> None:
-    first, more, update = entry("t.first", 0, "loss"), entry("t.more", 1, "loss"), entry("t.apply", 2)
+    first, more, update = (
+        entry("t.first", 0, "loss"),
+        entry("t.more", 1, "loss"),
+        entry("t.apply", 2),
+    )
     keys = keys_of([Call(first, 0, 3), Call(more, 1, 3), Call(more, 2, 3), Call(update)])
     work = work_of([0, 0, 0, 0, 1, 1, 1], [0, 1, 1, 2, 0, 1, 2])
-    found = by_iteration(keys, work, np.array([[1.0], [2.0], [4.0], [99.0], [10.0], [20.0], [99.0]]), 2)
+    found = by_iteration(
+        keys, work, np.array([[1.0], [2.0], [4.0], [99.0], [10.0], [20.0], [99.0]]), 2
+    )
     assert {k: v.tolist() for k, v in found.items()} == {"loss": [7.0, 30.0]}
 
 
-@given(st.lists(st.tuples(st.floats(-10, 10), st.integers(1, 20)), min_size=1, max_size=30), st.data())
-def test_averages_do_not_depend_on_requests(batches: list[tuple[float, int]], data: st.DataObject) -> None:
+@given(
+    st.lists(st.tuples(st.floats(-10, 10), st.integers(1, 20)), min_size=1, max_size=30), st.data()
+)
+def test_averages_do_not_depend_on_requests(
+    batches: list[tuple[float, int]], data: st.DataObject
+) -> None:
     """Any cut into requests, with a checkpoint in between, gives the same bits."""
     values, counts = np.array([b[0] for b in batches]), np.array([b[1] for b in batches])
     whole = Averages()
@@ -183,7 +221,9 @@ def test_averages_do_not_depend_on_requests(batches: list[tuple[float, int]], da
     second.restore(first.state())
     second.add({"loss": values[cut:]}, counts[cut:])
     assert second.state() == whole.state()
-    assert whole.by_sample()["loss"] == pytest.approx(float((values * counts).sum() / counts.sum()), abs=1e-9)
+    assert whole.by_sample()["loss"] == pytest.approx(
+        float((values * counts).sum() / counts.sum()), abs=1e-9
+    )
     assert whole.by_batch()["loss"] == pytest.approx(float(values.mean()), abs=1e-9)
 
 

@@ -94,7 +94,10 @@ sys.stdin.read()
 def test_two_processes(tmp_path: Path, force: bool) -> None:
     path = tmp_path / "x"
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLD, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
     with pytest.raises(RunError, match="another process"):

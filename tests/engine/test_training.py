@@ -59,7 +59,12 @@ def test_what_a_run_leaves(whole: Path, tiny: MakeRecipe) -> None:
     assert found["status"] == "completed" and found["exit_code"] == 0 and found["steps"] == STEPS
     assert found["data"]["samples"] == {"train": 150, "test": 37} and found["core"]["level"]
     assert [e["step"] for e in events(whole, "step")] == list(range(3, STEPS + 1, 3))
-    assert [(e["epoch"], e["step"]) for e in events(whole, "epoch")] == [(1, 10), (2, 20), (3, 30), (4, 40)]
+    assert [(e["epoch"], e["step"]) for e in events(whole, "epoch")] == [
+        (1, 10),
+        (2, 20),
+        (3, 30),
+        (4, 40),
+    ]
     assert [e["step"] for e in events(whole, "evaluation")] == [10, 20, 30, 40]
     assert [p.name for p in list_folders(whole / "checkpoints")] == [
         "step-00000020", "step-00000030", "step-00000040"]  # fmt: skip
@@ -74,10 +79,15 @@ def test_it_learns(whole: Path) -> None:
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.parametrize("options", [Options(threads=2), Options(threads=1, streamed=True), Options(threads=2, streamed=True)])
+@pytest.mark.parametrize(
+    "options",
+    [Options(threads=2), Options(threads=1, streamed=True), Options(threads=2, streamed=True)],
+)
 def test_same_bits(whole: Path, tiny: MakeRecipe, tmp_path: Path, options: Options) -> None:
     """Any number of threads, data gathered by the core or outside it."""
-    again = fit(tiny(), Options(tmp_path / "again", threads=options.threads, streamed=options.streamed))
+    again = fit(
+        tiny(), Options(tmp_path / "again", threads=options.threads, streamed=options.streamed)
+    )
     same_results(whole, again.run_dir)
 
 
@@ -89,11 +99,15 @@ def test_config_repeats_the_run(whole: Path, tmp_path: Path) -> None:
 
 def test_seeds_differ(whole: Path, tiny: MakeRecipe, tmp_path: Path) -> None:
     other = fit(tiny("train.seed=6"), Options(run_dir=tmp_path / "other")).run_dir
-    assert checkpoint_files(whole)["model.safetensors"] != checkpoint_files(other)["model.safetensors"]
+    assert (
+        checkpoint_files(whole)["model.safetensors"] != checkpoint_files(other)["model.safetensors"]
+    )
 
 
 @pytest.mark.parametrize("stops", [(1,), (10,), (13,), (40,), (7, 21, 22, 38)])
-def test_stopped_and_resumed(whole: Path, tiny: MakeRecipe, tmp_path: Path, stops: tuple[int, ...]) -> None:
+def test_stopped_and_resumed(
+    whole: Path, tiny: MakeRecipe, tmp_path: Path, stops: tuple[int, ...]
+) -> None:
     """A signal at any step, inside or at the end of an epoch, any number of times: nothing changes."""
     path = tmp_path / "cut"
     result = fit(tiny(), Options(run_dir=path), StopAt(stops[0]))
@@ -182,11 +196,17 @@ def test_max_steps(whole: Path, tiny: MakeRecipe, tmp_path: Path) -> None:
     assert events(path, "evaluation")[-1]["step"] == 13
     assert "nothing to do" in resume(RunDir(path)).notes[0]
     assert resume(RunDir(path), ["train.max_steps=40"]).steps == 40
-    assert checkpoint_files(path)["model.safetensors"] == checkpoint_files(whole)["model.safetensors"]
+    assert (
+        checkpoint_files(path)["model.safetensors"] == checkpoint_files(whole)["model.safetensors"]
+    )
 
 
 def test_nothing_to_do(whole: Path) -> None:
-    before = {p: p.read_bytes() for p in whole.rglob("*") if p.is_file() and p.suffix in (".jsonl", ".safetensors")}
+    before = {
+        p: p.read_bytes()
+        for p in whole.rglob("*")
+        if p.is_file() and p.suffix in (".jsonl", ".safetensors")
+    }
     result = resume(RunDir(whole))
     assert result.status == "completed" and result.exit_code == 0
     assert "nothing to do" in result.notes[0]
@@ -210,7 +230,11 @@ def test_resume_refuses_other_data(whole: Path) -> None:
 
 
 def test_evaluate_gives_trainings_number(whole: Path) -> None:
-    reported = {k: v for k, v in events(whole, "evaluation")[-1].items() if k not in ("event", "step", "epoch", "split")}
+    reported = {
+        k: v
+        for k, v in events(whole, "evaluation")[-1].items()
+        if k not in ("event", "step", "epoch", "split")
+    }
     found = evaluate(RunDir(whole), threads=2)
     assert found.samples == 37 and found.metrics == reported
     assert {"loss", "accuracy", "loss_batch_mean"} <= set(found.metrics)
@@ -233,7 +257,12 @@ def test_metrics_do_not_depend_on_the_batch(whole: Path, tmp_path: Path, batch_s
 
 def test_monitor_keeps_the_best(tiny: MakeRecipe, tmp_path: Path) -> None:
     path = tmp_path / "best"
-    over = ("checkpoint.monitor=test.loss", "checkpoint.keep_last=1", "train.epochs=8", "optimizer.learning_rate=0.3")
+    over = (
+        "checkpoint.monitor=test.loss",
+        "checkpoint.keep_last=1",
+        "train.epochs=8",
+        "optimizer.learning_rate=0.3",
+    )
     result = fit(tiny(*over), Options(run_dir=path))
     losses = {e["step"]: e["loss"] for e in events(path, "evaluation")}
     best = min(losses, key=lambda step: losses[step])
@@ -269,10 +298,15 @@ def test_split_that_is_not_there(tiny: MakeRecipe, tmp_path: Path) -> None:
 
 def test_checkpoints_by_steps(whole: Path, tiny: MakeRecipe, tmp_path: Path) -> None:
     path = tmp_path / "steps"
-    fit(tiny("checkpoint.every_steps=7", "checkpoint.every_epochs=0", "checkpoint.keep_last=100"), Options(run_dir=path))
+    fit(
+        tiny("checkpoint.every_steps=7", "checkpoint.every_epochs=0", "checkpoint.keep_last=100"),
+        Options(run_dir=path),
+    )
     names = [p.name for p in list_folders(path / "checkpoints")]
     assert names == [f"step-{s:08d}" for s in (7, 14, 21, 28, 35, 40)]
-    assert checkpoint_files(path)["model.safetensors"] == checkpoint_files(whole)["model.safetensors"]
+    assert (
+        checkpoint_files(path)["model.safetensors"] == checkpoint_files(whole)["model.safetensors"]
+    )
 
 
 LINEAR = """
@@ -290,7 +324,9 @@ def test_loss_that_is_not_finite(tmp_path: Path) -> None:
     file = tmp_path / "wild.yaml"
     file.write_text(LINEAR)
     told = []
-    with pytest.raises(NumericalError, match=r"step \d+: the loss is not finite \(rows \d+") as caught:
+    with pytest.raises(
+        NumericalError, match=r"step \d+: the loss is not finite \(rows \d+"
+    ) as caught:
         fit(load_recipe(file), Options(run_dir=tmp_path / "wild", told=told.append))
     run = tmp_path / "wild"
     event = events(run, "not_finite")[0]
@@ -308,7 +344,9 @@ def test_loss_that_is_not_finite(tmp_path: Path) -> None:
 def test_accumulation_is_the_whole_batch(tiny: MakeRecipe, tmp_path: Path) -> None:
     """Losses and parameters as of the whole batch, dropout masks included, short last batch too."""
     whole = fit(tiny("train.epochs=1"), Options(run_dir=tmp_path / "whole")).run_dir
-    parts = fit(tiny("train.epochs=1", "train.accumulate=3"), Options(run_dir=tmp_path / "parts")).run_dir
+    parts = fit(
+        tiny("train.epochs=1", "train.accumulate=3"), Options(run_dir=tmp_path / "parts")
+    ).run_dir
     for a, b in zip(events(whole, "step"), events(parts, "step"), strict=True):
         assert b["loss"] == pytest.approx(a["loss"], rel=1e-5)
     first, second = (load_file(run / "model" / "model.safetensors") for run in (whole, parts))
@@ -319,7 +357,9 @@ def test_accumulation_is_the_whole_batch(tiny: MakeRecipe, tmp_path: Path) -> No
 def test_accumulation_on_ragged_data(tmp_path: Path) -> None:
     recipe = Path(__file__).parent.parent / "tracers" / "scan.yaml"
     whole = fit(load_recipe(recipe), Options(run_dir=tmp_path / "whole")).run_dir
-    parts = fit(load_recipe(recipe, ["train.accumulate=3"]), Options(run_dir=tmp_path / "parts")).run_dir
+    parts = fit(
+        load_recipe(recipe, ["train.accumulate=3"]), Options(run_dir=tmp_path / "parts")
+    ).run_dir
     for a, b in zip(events(whole, "step"), events(parts, "step"), strict=True):
         assert b["loss"] == pytest.approx(a["loss"], rel=1e-4)
 
@@ -327,7 +367,9 @@ def test_accumulation_on_ragged_data(tmp_path: Path) -> None:
 TRACERS = sorted((Path(__file__).parent.parent / "tracers").glob("*.yaml"))
 
 
-@pytest.mark.parametrize("path", [p for p in TRACERS if "optimizer:" in p.read_text()], ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", [p for p in TRACERS if "optimizer:" in p.read_text()], ids=lambda p: p.stem
+)
 @pytest.mark.parametrize("stop", [3, 8])
 def test_tracers(path: Path, stop: int, tmp_path: Path) -> None:
     """Ragged axes, scans, several networks and optimizers go through the same loop: threads, streaming, resume."""

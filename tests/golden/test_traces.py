@@ -64,7 +64,10 @@ def houses(steps: int) -> Case:
 
 def digits(model: str, steps: int) -> Case:
     recipe = f"name: digits\nmodel: {model}\noptimizer: {{name: adam, learning_rate: 0.001}}\nmetrics: [accuracy]\n"
-    fields = FieldSpec("image", "input", (1, 28, 28), "float32"), FieldSpec("digit", "label", (1,), "int64", classes=10)
+    fields = (
+        FieldSpec("image", "input", (1, 28, 28), "float32"),
+        FieldSpec("digit", "label", (1,), "int64", classes=10),
+    )
     x = [pattern((8, 1, 28, 28), 0.3 + t, 1) for t in range(steps)]
     y = [ids(8, 10, t).reshape(8, 1) for t in range(steps)]
     return Case(recipe, fields, {"image": np.concatenate(x), "digit": np.concatenate(y)}, 8, 0.001)
@@ -95,7 +98,9 @@ optimizer: {name: adagrad, learning_rate: 0.003, regularizer: {l2: 8.0e-4}}
 def words(steps: int, sparse: bool = False) -> Case:
     inputs = tuple(FieldSpec(f"w{i}", "input", (), "int64", classes=50) for i in range(4))
     fields = (*inputs, FieldSpec("next", "label", (1,), "int64", classes=50))
-    columns = {f"w{i}": np.concatenate([ids(16, 50, t + i) for t in range(steps)]) for i in range(4)}
+    columns = {
+        f"w{i}": np.concatenate([ids(16, 50, t + i) for t in range(steps)]) for i in range(4)
+    }
     columns["next"] = np.concatenate([ids(16, 50, t + 9) for t in range(steps)]).reshape(-1, 1)
     recipe = WORDS.replace("table: shared_w", "table: shared_w, sparse: true") if sparse else WORDS
     return Case(recipe, fields, columns, 16, 0.003)
@@ -167,7 +172,12 @@ def test_accuracy_of_every_step(name: str, tmp_path: Path) -> None:
 
 
 # -- accumulation -------------------------------------------------------------------------------------------------------
-AFFINE = DatasetSpec("affine", "", (FieldSpec("x", "input", (3,), "float32"), FieldSpec("y", "label", (2,), "float32")), {})
+AFFINE = DatasetSpec(
+    "affine",
+    "",
+    (FieldSpec("x", "input", (3,), "float32"), FieldSpec("y", "label", (2,), "float32")),
+    {},
+)
 RENAMED = {"mu": "momentum"}
 PARTS = ("learning_rate", "kind", "global_norm_clip", "l2", "micro_batches")
 
@@ -226,9 +236,16 @@ def test_accumulation(name: str, equal: bool) -> None:
     maker = road.maker(AFFINE, split, x.shape[1], settings.learning_rate, len(parts))
     keys = keys_of(maker.calls)
     for step in range(len(x)):
-        work = maker.make(np.arange(len(split)), step, 1, step) if equal else cut(road, parts, settings.learning_rate, step)
+        work = (
+            maker.make(np.arange(len(split)), step, 1, step)
+            if equal
+            else cut(road, parts, settings.learning_rate, step)
+        )
         found = by_iteration(keys, work, road.run(work, split), 1)
-        loss, norm = (next(float(v[0]) for k, v in found.items() if part in k) for part in ("loss", "gradient_norm"))
+        loss, norm = (
+            next(float(v[0]) for k, v in found.items() if part in k)
+            for part in ("loss", "gradient_norm")
+        )
         assert loss == pytest.approx(case["out"]["loss"][step], rel=1e-5)
         assert norm == pytest.approx(case["out"]["grad_norm"][step], rel=1e-5)
         np.testing.assert_allclose(road.read(weight), case["out"]["W"][step], rtol=2e-5, atol=2e-6)

@@ -239,7 +239,11 @@ metrics: [%s]
     ("values", "line", "message"),
     [
         ((2, 3, "", ""), 9, "input 'y' is declared below 2, the data set's field has 3 classes"),
-        ((3, 2, "", ""), 11, "[cross_entropy] the label has 3 classes, the scores f32[N, 2] have 2"),
+        (
+            (3, 2, "", ""),
+            11,
+            "[cross_entropy] the label has 3 classes, the scores f32[N, 2] have 2",
+        ),
         ((3, 1, "ignore_index: 2", ""), 11, "[cross_entropy] the label has 3 classes"),
         ((3, 3, "", "auc"), 12, "[auc] scores are f32[N, 3]; one or two a row are needed"),
     ],

@@ -52,7 +52,9 @@ def test_predicts_outside_of_training(outputs: str, more: str, tmp_path: Path) -
     """No mask, running statistics, no label; an entry that trains lends its layers only where nothing else gives outputs."""
     graph = written(tmp_path, outputs, more)
     chosen = graph.roles["predict"]
-    assert chosen == ("write" if more == WRITE else "predict.predict" if "predict" in more else "predict")
+    assert chosen == (
+        "write" if more == WRITE else "predict.predict" if "predict" in more else "predict"
+    )
     assert graph.roles["train"] == ["learn"]
     assert graph.roles.get("evaluate") == {"c": "check", "p": "predict"}.get(more[:1])
     assert "batch_norm.inference" in kernels(graph) and "dropout.forward" not in kernels(graph)

@@ -45,7 +45,9 @@ KINKED = ("two_networks", "memories")
 
 def lengths_of(road: Road, case: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     """Other lengths on every axis."""
-    axes = {t.spec.axis.name: t.spec.axis for t in road.graph.inputs.values() if t.spec.axis is not None}
+    axes = {
+        t.spec.axis.name: t.spec.axis for t in road.graph.inputs.values() if t.spec.axis is not None
+    }
     return {name: case[i:] + case[:i] for i, name in enumerate(axes)}
 
 
@@ -73,7 +75,9 @@ def gradients(road: Road, entry: str, batch: Batch) -> dict[str, Array]:
     after = road.everything()
     road.write(before)
     found = {n: before[n].astype(np.float64) - after[n] for n in names}
-    for name in set(names) & {k.removeprefix("gradient:") for k in road.places if k.startswith("gradient:")}:
+    for name in set(names) & {
+        k.removeprefix("gradient:") for k in road.places if k.startswith("gradient:")
+    }:
         stored = road.read(f"gradient:{name}")
         np.testing.assert_array_equal(before[name] - stored, after[name], err_msg=name)
         found[name] = stored.astype(np.float64)
@@ -103,7 +107,12 @@ def test_gradients_are_slopes(name: str, seed: int, tmp_path: Path) -> None:
                         kinks += 1
                         continue
                     limit = 5e-4 * max(0.1, np.abs(flat).max())
-                    assert flat[place] == pytest.approx(expected, abs=limit), (entry, parameter, place, case)
+                    assert flat[place] == pytest.approx(expected, abs=limit), (
+                        entry,
+                        parameter,
+                        place,
+                        case,
+                    )
     assert kinks <= 0.2 * checked
 
 
@@ -159,7 +168,9 @@ def test_resident_is_streamed(name: str) -> None:
         road = Road(*network(name, Path()))
         maker = road.maker(data.spec, split, 7, 0.01)
         order = np.random.default_rng(3).permutation(len(split))
-        found.append((road.run(maker.make(order, 0, 10, 0, gather=gather), split), road.everything()))
+        found.append(
+            (road.run(maker.make(order, 0, 10, 0, gather=gather), split), road.everything())
+        )
     (first, mine), (second, theirs) = found
     assert first.tobytes() == second.tobytes() and np.isfinite(first).all()
     same(mine, theirs)
@@ -172,7 +183,12 @@ EPOCHS = 20
 def test_killed_and_resumed(name: str, tmp_path: Path) -> None:
     """SIGKILL in the midst of training: what a checkpoint behind it holds is what an undisturbed run's does, and metrics.jsonl has
     every step once."""
-    overrides = [f"train.epochs={EPOCHS}", "checkpoint.every_epochs=0", "checkpoint.every_steps=12", "checkpoint.keep_last=1"]
+    overrides = [
+        f"train.epochs={EPOCHS}",
+        "checkpoint.every_epochs=0",
+        "checkpoint.every_steps=12",
+        "checkpoint.keep_last=1",
+    ]
     recipe = load_recipe(TRACERS / f"{name}.yaml", overrides)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     fit(recipe, Options(run_dir=whole, threads=1))
@@ -189,11 +205,15 @@ def test_killed_and_resumed(name: str, tmp_path: Path) -> None:
 
 def kill(arguments: list[str], checkpoints: Path, folder: Path) -> None:
     """Runs a command until a checkpoint of the third epoch or later is there."""
-    process = subprocess.Popen(command(*arguments), cwd=folder, env=environment(folder), stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command(*arguments), cwd=folder, env=environment(folder), stderr=subprocess.PIPE
+    )
     try:
         deadline = time.monotonic() + 60
         while not any(int(p.name[5:]) > 20 for p in checkpoints.glob("step-*")):
-            assert process.poll() is None and time.monotonic() < deadline, "the training ended before it was killed"
+            assert process.poll() is None and time.monotonic() < deadline, (
+                "the training ended before it was killed"
+            )
             time.sleep(0.002)
     finally:
         os.kill(process.pid, signal.SIGKILL)
@@ -265,7 +285,9 @@ def test_rows_of_a_batch_decode_as_alone() -> None:
     context = np.asarray(batch.columns["context"])
     for row in range(6):
         alone = Batch(1, {**batch.columns, "context": context[row : row + 1]}, batch.arguments)
-        np.testing.assert_array_equal(road.step(name, alone, outputs=True).outputs["ids"][0], together[row])
+        np.testing.assert_array_equal(
+            road.step(name, alone, outputs=True).outputs["ids"][0], together[row]
+        )
 
 
 def test_predict_decodes(tmp_path: Path) -> None:
@@ -290,7 +312,9 @@ def test_the_scan_learns_what_the_decode_writes(tmp_path: Path) -> None:
     sequence = np.array([7, 3, 9, END])
     columns = dict(batch.columns)
     columns["after"] = type(columns["after"])(np.tile(sequence, 4), columns["after"].offsets)
-    columns["before"] = type(columns["before"])(np.tile([START, 7, 3, 9], 4), columns["before"].offsets)
+    columns["before"] = type(columns["before"])(
+        np.tile([START, 7, 3, 9], 4), columns["before"].offsets
+    )
     taught = Batch(4, columns, batch.arguments)
     (entry,) = graph.roles["train"]
     losses = [road.step(entry, taught, rate=0.05).loss for _ in range(150)]
