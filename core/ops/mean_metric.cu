@@ -1,12 +1,19 @@
 /* mean_metric: an exact mean of per-row values over any number of batches, in any cut and order.
  *
- * State: sum of whole parts, sum of fractions in units of 2^-40 (below one whole), values counted,
- * values left out because they are not finite or 2^40 and above.  Integers add up the same in every
- * order; doubles would not. */
+ * State: sum in units of 2^40, of wholes (below one such unit), of fractions in units of 2^-40
+ * (below one whole); values counted; values left out because they are not finite or 2^80 and above.
+ * Integers add up the same in every order; doubles would not. */
 #include "reductions.cuh"
 
 namespace {
 const int THREADS = 256;
+const int64_t MASK = ((int64_t)1 << 40) - 1;
+
+/* The largest whole number that is not above x. */
+PK_DEVICE int64_t whole_below(double x) {
+    const int64_t floor = (int64_t)x;
+    return (double)floor > x ? floor - 1 : floor;
+}
 
 /* One block: integers add up the same in every order. */
 struct add_values {
@@ -17,34 +24,40 @@ struct add_values {
     int64_t n;
     PK_DEVICE void operator()() const {
         const double unit = 1099511627776.0; /* 2^40 */
-        int64_t whole = 0, part = 0, count = 0, bad = 0;
+        int64_t high = 0, whole = 0, part = 0, count = 0, bad = 0;
         for (int64_t i = threadIdx.x; i < n; i += THREADS) {
             if (marks && marks[i] == 0) continue;
-            const float v = values[i];
-            if (!(v > -unit && v < unit)) {
+            const double x = values[i];
+            if (!(x > -unit * unit && x < unit * unit)) {
                 bad++;
                 continue;
             }
-            int64_t floor = (int64_t)v;
-            if ((double)floor > (double)v) floor--;
-            whole += floor;
-            /* A fraction of a float has 24 digits: only those of values below 2^-16 are rounded
-             * here. */
-            part += (int64_t)(((double)v - (double)floor) * unit + 0.5);
-            whole += part >> 40, part &= ((int64_t)1 << 40) - 1;
+            if (x > -unit && x < unit) {
+                const int64_t floor = whole_below(x);
+                whole += floor;
+                /* A fraction of a float has 24 digits: only those of values below 2^-16 are rounded
+                 * here. */
+                part += (int64_t)((x - (double)floor) * unit + 0.5);
+            } else { /* such a float is whole, and so both differences are exact */
+                const int64_t units = whole_below(x / unit);
+                high += units, whole += (int64_t)(x - (double)units * unit);
+            }
+            whole += part >> 40, part &= MASK;
+            high += whole >> 40, whole &= MASK;
             count++;
         }
-        whole = pk_block_sum(whole), part = pk_block_sum(part);
+        high = pk_block_sum(high), whole = pk_block_sum(whole), part = pk_block_sum(part);
         count = pk_block_sum(count), bad = pk_block_sum(bad);
         if (threadIdx.x != 0) return;
-        part += state[1];
-        const int64_t all[4] = {state[0] + whole + (part >> 40), part & (((int64_t)1 << 40) - 1),
-                                state[2] + count, state[3] + bad};
-        for (int i = 0; i < 4; i++) out[i] = all[i];
+        part += state[2];
+        whole += state[1] + (part >> 40);
+        const int64_t all[5] = {state[0] + high + (whole >> 40), whole & MASK, part & MASK,
+                                state[3] + count, state[4] + bad};
+        for (int i = 0; i < 5; i++) out[i] = all[i];
     }
 };
 
-/* values [any], counted (as many as values; 0: leave it out) or none, state [4] */
+/* values [any], counted (as many as values; 0: leave it out) or none, state [5] */
 pk_status forward(const pk_call *call) {
     const pk_view *values = &call->in[0], *counted = &call->in[1];
     const int64_t n = pk_count(values);

@@ -16,11 +16,11 @@ _UNIT = 1 << 40
 
 
 class MeanMetric(MetricOp):
-    """values of any shape, counted i32 of as many elements (0: left out), state [4].
+    """values of any shape, counted i32 of as many elements (0: left out), state [5].
 
-    State: sum of whole parts, sum of fractions in units of 2^-40 (carried, so below one whole),
-        values counted, values that are not finite or 2^40 and above. One of the last makes the mean
-        NaN.
+    State: sum in units of 2^40, of wholes (below one such unit), of fractions in units of 2^-40
+        (below one whole); values counted; values that are not finite or 2^80 and above, one of
+        which makes the mean NaN.
     """
 
     name = "mean_metric"
@@ -31,11 +31,12 @@ class MeanMetric(MetricOp):
     )
 
     def state_shape(self, attrs: Mapping[str, Attr]) -> tuple[int, ...]:
-        return (4,)
+        return (5,)
 
     def finish(self, state: Sequence[int], attrs: Mapping[str, Attr]) -> dict[str, float]:
-        whole, part, count, bad = (int(s) for s in state)
-        return {"mean": NAN if bad or not count else (whole * _UNIT + part) / (count * _UNIT)}
+        high, whole, part, count, bad = (int(s) for s in state)
+        total = (high * _UNIT + whole) * _UNIT + part
+        return {"mean": NAN if bad or not count else total / (count * _UNIT)}
 
     def shape(
         self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
@@ -53,8 +54,9 @@ class MeanMetric(MetricOp):
     ) -> dict[str, Any]:
         """With the carry, which is not an addition."""
         out = super().reference(args, attrs, random)["state_out"].copy()
-        out[0] += out[1] >> 40
-        out[1] &= _UNIT - 1
+        for low in (2, 1):
+            out[low - 1] += out[low] >> 40
+            out[low] &= _UNIT - 1
         return {"state_out": out}
 
     def count(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> np.ndarray:
@@ -63,21 +65,27 @@ class MeanMetric(MetricOp):
         values = args["values"].reshape(-1)
         if args.get("counted") is not None:
             values = values[args["counted"].reshape(-1) != 0]
-        fine = np.abs(values) < _UNIT
+        fine = np.abs(values) < float(_UNIT) ** 2
         kept = values[fine].astype(np.float64)
+        large = np.abs(kept) >= _UNIT
+        high = np.where(large, np.floor(kept / _UNIT), 0.0)
+        kept = kept - high * _UNIT
         whole = np.floor(kept)
         part = np.floor((kept - whole) * _UNIT + 0.5)
-        return np.array([whole.sum(), part.sum(), fine.sum(), (~fine).sum()]).astype(np.int64)
+        sums = [high.sum(), whole.sum(), part.sum(), fine.sum(), (~fine).sum()]
+        return np.array(sums).astype(np.int64)
 
     def samples(self) -> Sequence[Sample]:
-        state = Arg((4,), "i64", values=(3, 7, 5, 0))
-        odd = Arg((6,), values=(float("nan"), 1e20, -0.25, float("-inf"), 3e-6, -1e9))
+        state = Arg((5,), "i64", values=(0, 3, 7, 5, 0))
+        odd = Arg((6,), values=(float("nan"), 1e30, -0.25, float("-inf"), 3e-6, -1e9))
+        large = Arg((4,), values=(1e20, -3e15, 2.5e12, -0.25))
         marks = Arg(("N", 1), "i32", choices=(0, 1))
         return [
             Sample({"values": Arg(("N", 1), low=-3, high=8), "state": state}),
             Sample({"values": Arg(("N",), low=0, high=8), "counted": marks, "state": state}),
             Sample({"values": Arg(("t", 1), low=0, high=8), "state": state}, axes=("t",)),
             Sample({"values": odd, "state": state}),
+            Sample({"values": large, "state": state}),
         ]
 
 

@@ -107,9 +107,16 @@ def test_mean_counts_what_is_marked() -> None:
     assert found == {"mean": 2.5}
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e20])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e30])
 def test_mean_of_what_is_not_a_number(bad: float) -> None:
     assert math.isnan(measured("mean_metric", {}, {"values": [1.0, bad]})["mean"])
+
+
+def test_mean_of_large_values() -> None:
+    """Squared errors of sums of money: far beyond 2^40, and still exact."""
+    values = np.array([1e13, -3e15, 7e18, 0.5], np.float32)
+    exact = math.fsum(values.tolist()) / values.size
+    assert measured("mean_metric", {}, {"values": values})["mean"] == exact
 
 
 def test_nothing_counted() -> None:

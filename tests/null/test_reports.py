@@ -27,14 +27,14 @@ entry train_step (training):
   %prediction.y: f32[N, 1] = bias.forward(%prediction.z, %prediction/b; axis=-1)  # prediction
   %square_error_cost1.loss: f32[N, 1] = square_error_cost.forward(%prediction.y, %y)  # square_error_cost1
   %square_error_cost1.y: f32[1] = weighted_mean.forward(%square_error_cost1.loss, %weight.loss)  # square_error_cost1
-  %train_step/loss: i64[4] = mean_metric.forward(%square_error_cost1.loss, -, %train_step/loss)  # square_error_cost1
+  %train_step/loss: i64[5] = mean_metric.forward(%square_error_cost1.loss, -, %train_step/loss)  # square_error_cost1
   -> loss = %square_error_cost1.y
 """
 MEMORY = """\
 ranges:
   0 default:parameters: param f32, 68 bytes
   1 default:gradients: grad f32, 68 bytes
-  2 metrics: metric i64, 96 bytes
+  2 metrics: metric i64, 104 bytes
   3 states:i64: state i64, 8 bytes
 """
 EVALUATION = """\
