@@ -13,7 +13,7 @@
 #include "pk_simd.h"
 #include "spread.h"
 
-#define PK_MAP_GRAIN 16384   /* elements: 64 KB of each tensor, some microseconds */
+#define PK_MAP_GRAIN 32768   /* elements: 128 KB of each tensor, some microseconds */
 #define PK_MAP_ATTRS 4
 #define PK_MAYBE_UNUSED __attribute__((unused))
 

@@ -233,10 +233,12 @@ static void run_alone(pk_pool *pool, int64_t n, int32_t smallest, pk_task task, 
         run_range(pool, task, context, i, i + 1, place.depth ? place.thread : 0);
 }
 
-/* Few pieces of many indices each: as many for every thread, and all of about one size. */
+/* Few pieces of many indices each: as many for every thread, all of about one size, which is at
+ * least the grain. */
 static int64_t even_grain(int64_t n, int64_t grain, int64_t threads) {
-    const int64_t pieces = pk_ceil_div(n, grain);
-    if (grain < 32 || pieces == 1 || pieces > 8 * threads) return grain;
+    const int64_t pieces = n / grain;
+    if (grain < 32 || pieces > 8 * threads) return grain;
+    if (pieces < 2) return n;
     const int64_t even = pieces < threads ? pieces : pieces / threads * threads;
     return pk_ceil_div(pk_ceil_div(n, even), 16) * 16;
 }

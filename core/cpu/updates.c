@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Chunks handed to a thread at once: 64 KB of each tensor. */
-#define CHUNKS_PER_TASK 1
+/* Chunks handed to a thread at once: 32 KB of each tensor. */
+#define CHUNKS_PER_TASK 2
 
 /* Everything that a task needs; in a table walk `columns` is the row size and there is one segment. */
 typedef struct walk {

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from paddlecli.errors import ResourceError
 from paddlecli.runtime import native
@@ -48,7 +49,8 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
         return
     assert request.config.cache is not None
     place = Path(request.config.cache.mkdir("cuda-emulated"))
-    build(place)
+    with FileLock(place.with_suffix(".lock")):  # test processes share the build
+        build(place)
     found = native.library_path
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
