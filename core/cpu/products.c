@@ -10,9 +10,9 @@
 
 #define BLOCK_ROWS 256          /* packed A of a block stays in the L2 cache: 280 to 350 KiB */
 #define BLOCK_COLUMNS 1024      /* so that a block's C stays near */
-/* Multiply-adds below which another thread does not pay: they take 20 us, and what it wrote must
+/* Multiply-adds below which another thread does not pay: they take 10 us, and what it wrote must
  * come over from its cache afterwards, which can take longer than was gained. */
-#define SMALL_WORK (1000 * 1000)
+#define SMALL_WORK (512 * 1024)
 #define NARROW 12               /* columns of C that would leave a quarter of each vector empty */
 #define NARROW_ROWS 1024        /* rows of a block of such a product */
 
@@ -211,7 +211,7 @@ void pk_multiply(const pk_call *call, const pk_product *p) {
     if (p->m <= 0 || p->n <= 0) return;
     const int64_t work = p->m * p->n * p->k, threads = pk_threads(call);
     int64_t pieces = threads == 1 || work < SMALL_WORK ? 1
-                     : work < 20 * SMALL_WORK          ? threads
+                     : work < 40 * SMALL_WORK          ? threads
                                                        : 4 * threads;
     if (pk_pool_smallest(call->pool)) pieces = INT64_MAX;
     if (p->n <= NARROW && p->m >= 2 * PK_TILE_COLUMNS) {
