@@ -9,6 +9,7 @@ these wheels cannot be installed.
 from __future__ import annotations
 
 import configparser
+import importlib
 import re
 import sys
 import zipfile
@@ -31,7 +32,6 @@ from paddlecli.errors import DataError
 if TYPE_CHECKING:
     import httpx
 
-DEFAULT_INDEX = ""
 _MOST_PAGE = 32 << 20
 
 
@@ -53,12 +53,22 @@ def configured() -> Indexes:
         value = settings.environment("PIP_" + key.upper().replace("-", "_"))
         if value is not None:
             found[key] = value
-    urls = [found.get("index-url", DEFAULT_INDEX), *found.get("extra-index-url", "").split()]
+    urls = [found.get("index-url") or default_index(), *found.get("extra-index-url", "").split()]
     if found.get("no-index", "").lower() in ("1", "true", "yes", "on"):
         urls = []
     return Indexes(
         tuple(dict.fromkeys(u.rstrip("/") for u in urls if u)), found.get("cert") or None
     )
+
+
+def default_index() -> str:
+    """The index that pip uses when nothing is configured, as the installed pip has it; empty without
+    a pip."""
+    try:
+        known = importlib.import_module("pip._internal.models.index")
+    except ImportError:
+        return ""
+    return str(known.PyPI.simple_url)
 
 
 def works_offline() -> bool:

@@ -78,7 +78,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("library", help="libbench_products.so of a build with PK_TESTS=ON")
+    parser.add_argument(
+        "core", metavar="LIBRARY", help="libbench_products.so of a build with PK_TESTS=ON"
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--level", help="instruction-set level (default: the best of this machine)")
     parser.add_argument("--rounds", type=int, default=21)
@@ -146,9 +148,9 @@ class Bench:
             self.torch.set_num_threads(options.threads)
         except ImportError:
             pass
-        self.library = load(options.library)
-        self.level = (options.level or self.library.bench_best_level().decode()).encode()
-        self.pool = ctypes.c_void_p(self.library.bench_pool(options.threads))
+        self.core = load(options.core)
+        self.level = (options.level or self.core.bench_best_level().decode()).encode()
+        self.pool = ctypes.c_void_p(self.core.bench_pool(options.threads))
         self.random = numpy.random.default_rng(1)
         self.threads = options.threads
         self.rounds, self.pause = options.rounds, 0.15 if options.threads > 1 else 0.0
@@ -165,7 +167,7 @@ class Bench:
 
         def core(repeats: int) -> float:
             return float(
-                self.library.bench_product(
+                self.core.bench_product(
                     self.level,
                     self.pool,
                     *sizes,
@@ -208,7 +210,7 @@ class Bench:
 
         def core(which: int) -> Callable[[int], float]:
             return lambda repeats: float(
-                self.library.bench_conv(
+                self.core.bench_conv(
                     self.level,
                     self.pool,
                     which,

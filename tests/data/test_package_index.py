@@ -117,7 +117,7 @@ def test_a_wheel_with_another_member(
 def test_pips_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PIP_INDEX_URL", raising=False)
     monkeypatch.delenv("PIP_CERT", raising=False)
-    assert package_index.configured().urls == (package_index.DEFAULT_INDEX,)
+    assert package_index.configured().urls == (package_index.default_index(),)
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "mine.conf"))
     monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path / "xdg"))
     for path, text in {
