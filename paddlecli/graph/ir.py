@@ -59,24 +59,6 @@ class ParameterInfo:
     sparse: bool = False
 
 
-ROLES = (
-    "value",
-    "input",
-    "parameter",
-    "gradient",
-    "slot",
-    "state",
-    "metric",
-    "argument",
-    "constant",
-    "axis",
-    "flat",
-    "step",
-    "previous",
-    "prefix",
-)
-
-
 @dataclass(eq=False)
 class Tensor:
     """A tensor of a graph.
@@ -113,9 +95,6 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"%{self.name}: {self.spec}"
-
-
-Slot = Tensor | list[Tensor] | None
 
 
 def tensors_of(value: Any) -> Iterator[Tensor]:
