@@ -14,3 +14,8 @@ def pytest_configure() -> None:
         os.environ.setdefault("PADDLECLI_CORE", str(native.folder()))
     except ResourceError:
         return  # no core here: tests/null needs none, the others say so
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes (archives, pictures) name a test by their argument: what they hold may differ from run to run."""
+    return argname if isinstance(val, bytes) else None
