@@ -21,6 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+_WIDEST = 160
+"""Characters of a source line that an error shows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -45,18 +48,23 @@ class Where:
 
     def as_dict(self) -> dict[str, Any]:
         """The form used by `--json`."""
-        return {"file": self.file, "line": self.line, "column": self.column, "key": self.key}
+        return {"file": self.file, "line": self.line, "column": self.column, "key": self.key,
+                "text": self.text[:1000]}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong in a recipe: what, where, what was expected, the nearest name."""
+    """One thing that is wrong in a recipe: what, where, what was expected, the nearest name.
+
+    `uses`: of a fault inside a block, the places that use it, the innermost first.
+    """
 
     message: str
     where: Where = Where()
     expected: str = ""
     nearest: tuple[str, ...] = ()
     hint: str = ""
+    uses: tuple[Where, ...] = ()
 
     def __str__(self) -> str:
         """Several lines: position and message, the source line with a caret, expectation, cure."""
@@ -64,9 +72,9 @@ class Fault:
         lines = [f"{place}: {self.message}" if place else self.message]
         if self.where.text:
             number = str(self.where.line)
-            lines.append(f"  {number} | {self.where.text}")
-            caret = _blank(self.where.text[: max(self.where.column - 1, 0)])
-            lines.append(f"  {' ' * len(number)} | {caret}^")
+            text, before = _excerpt(self.where.text, max(self.where.column - 1, 0))
+            lines.append(f"  {number} | {text}")
+            lines.append(f"  {' ' * len(number)} | {_blank(text[:before])}^")
         if self.where.key:
             lines.append(f"  key: {self.where.key}")
         if self.expected:
@@ -75,17 +83,31 @@ class Fault:
             lines.append(f"  did you mean {' or '.join(f'`{n}`' for n in self.nearest)}?")
         if self.hint:
             lines.append(f"  hint: {self.hint}")
+        for use in self.uses:
+            lines.append(f"  used at {use}" + (f": {use.text.strip()}" if use.text else ""))
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
         """The form used by `--json`."""
-        return {
+        found = {
             "message": self.message,
             "where": self.where.as_dict(),
             "expected": self.expected,
             "nearest": list(self.nearest),
             "hint": self.hint or None,
         }
+        return {**found, "uses": [u.as_dict() for u in self.uses]} if self.uses else found
+
+
+def _excerpt(text: str, before: int) -> tuple[str, int]:
+    """A line as it is shown, and how much of it stands before the column; a long one is cut on both
+    sides of that."""
+    if len(text) <= _WIDEST:
+        return text, before
+    start = max(min(before - _WIDEST // 2, len(text) - _WIDEST), 0)
+    head = "... " if start else ""
+    tail = " ..." if start + _WIDEST < len(text) else ""
+    return head + text[start : start + _WIDEST] + tail, before - start + len(head)
 
 
 def _blank(text: str) -> str:

@@ -217,7 +217,7 @@ def color(stream: TextIO) -> bool:
     if environment("NO_COLOR"):
         return False
     if environment("FORCE_COLOR"):
-        return True
+        return environment("FORCE_COLOR") != "0"
     return environment("CLICOLOR") != "0" and interactive(stream)
 
 

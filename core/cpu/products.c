@@ -201,9 +201,10 @@ static product_work cut(const pk_product *p, int64_t wanted) {
         else
             break;
     }
-    const int64_t columns =
-        pk_ceil_div(pk_ceil_div(p->n, across), PK_TILE_COLUMNS) * PK_TILE_COLUMNS;
-    const int64_t rows = pk_ceil_div(p->m, down);
+    const int64_t share = pk_ceil_div(p->n, across), rows = pk_ceil_div(p->m, down);
+    int64_t columns = pk_ceil_div(share, PK_TILE_COLUMNS) * PK_TILE_COLUMNS;
+    /* Whole tiles, unless that makes one thread wait for another: half a tile costs less. */
+    if (8 * columns > 9 * share) columns = pk_ceil_div(share, 16) * 16;
     return (product_work){p, rows, columns, pk_ceil_div(p->m, rows)};
 }
 

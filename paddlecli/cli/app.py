@@ -2,7 +2,7 @@
 
 `COMMANDS` is the one list. A command's module is imported only when that command is called, and
 holds either `command`, a function with Typer annotations, or `app`, a `typer.Typer` for a command
-with subcommands. Commands import what is slow (the schema, rich, numpy, yaml) inside functions.
+with subcommands, or `group`, which makes one of the command's name. Commands import what is slow (the schema, rich, numpy, yaml) inside functions.
 `-h`, `--version` and `--debug` exist on every level; they are added here.
 """
 
@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from paddlecli import __version__
 from paddlecli.cli.errors import report
+from paddlecli.cli.output import end_streams, prepare_streams
 from paddlecli.errors import UsageError
 
 
@@ -33,9 +34,19 @@ COMMANDS: dict[str, Command] = {
     "evaluate": Command("evaluate", "Measure a trained run on a split of its data."),
     "predict": Command("predict", "Apply a trained run to files, text or values."),
     "dataset": Command("dataset", "List, show and download data sets."),
-    "recipe": Command("recipe", "List, show and check recipes."),
+    "recipe": Command("recipe", "List, show, compare, check and write recipes."),
+    "model": Command("model", "List, show and measure networks."),
+    "runs": Command("runs", "List, show and compare run directories."),
+    "layer": Command("registry", "List and show layers."),
+    "loss": Command("registry", "List and show losses."),
+    "optimizer": Command("registry", "List and show optimizers."),
+    "schedule": Command("registry", "List and show learning-rate schedules."),
+    "metric": Command("registry", "List and show metrics."),
+    "transform": Command("registry", "List and show transforms of data."),
     "plan": Command("plan", "Print what is built from a recipe, stage by stage."),
     "bench": Command("bench", "Time training steps on generated data."),
+    "doctor": Command("doctor", "Check this installation and this machine."),
+    "completion": Command("completion", "Print a script for the shell's tab key."),
 }
 
 
@@ -73,10 +84,12 @@ def _typer(**settings: Any) -> typer.Typer:
     )
 
 
-def _click(function: Callable[..., Any], name: str) -> Any:
+def _click(
+    function: Callable[..., Any], name: str, cls: type[TyperCommand] = TyperCommand
+) -> Any:
     """The click command of a function with Typer annotations."""
     app = _typer()
-    app.command(name=name)(function)
+    app.command(name=name, cls=cls)(function)
     return typer.main.get_command(app)
 
 
@@ -91,7 +104,23 @@ def _with_common(command: Any) -> Any:
     return command
 
 
-class _Commands(TyperGroup):
+class _Group(TyperGroup):
+    """A level with commands below it: near names for one that is not there."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As Typer does; an unknown name is an error that says which there are."""
+        name, known = (args[0] if args else ""), self.list_commands(ctx)
+        if name and not name.startswith("-") and name not in known:
+            from paddlecli.config.nodes import close_names
+
+            near, path = close_names(name, known), ctx.command_path.partition(" ")[2]
+            own = f"{path} " if path else ""
+            meant = f"did you mean `{own}{near[0]}`?" if near else f"commands: {', '.join(known)}"
+            raise UsageError(f"there is no command `{own}{name}`", hint=meant)
+        return super().resolve_command(ctx, args)
+
+
+class _Commands(_Group):
     """The top level: names and help lines from the list, modules on demand."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -104,24 +133,17 @@ class _Commands(TyperGroup):
         if row is None:
             return None
         module = _module(cmd_name, f"paddlecli.cli.{row.module}")
-        if hasattr(module, "app"):
-            command = typer.main.get_group(module.app)
+        below = module.group(cmd_name) if hasattr(module, "group") else getattr(module, "app", None)
+        if below is not None:
+            below.info.cls = _Group
+            command = typer.main.get_group(below)
             command.rich_markup_mode = None
             command.name = cmd_name
         else:
-            command = _click(module.command, cmd_name)
+            command = _click(
+                module.command, cmd_name, getattr(module, "CLASS", TyperCommand)
+            )
         return _with_common(command)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As click does, with the names of the list for near misses."""
-        name = args[0] if args else ""
-        if name and not name.startswith("-") and name not in COMMANDS:
-            from paddlecli.config.nodes import close_names
-
-            near = close_names(name, list(COMMANDS))
-            hint = f"did you mean `{near[0]}`?" if near else f"commands: {', '.join(COMMANDS)}"
-            raise UsageError(f"there is no command `{name}`", hint=hint)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list with its help lines; nothing is imported for it."""
@@ -152,10 +174,10 @@ def build() -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; nothing is raised but bugs under --debug."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    prepare_streams()
     try:
         code = build().main(args=given, prog_name="paddlecli", standalone_mode=False)
-        if sys.stdout is not None:  # closed by `>&-`
-            sys.stdout.flush()
+        end_streams()
     except BaseException as error:
         return report(error, given)
     return code if isinstance(code, int) else 0

@@ -6,46 +6,42 @@ from typing import Annotated
 
 import typer
 
-from paddlecli.cli.options import Code, Device
+from paddlecli.cli import options as o
+
+_Steps = Annotated[int, typer.Option(min=1, help="Steps to time, after a warm-up.")]
+_Profile = Annotated[bool, typer.Option("--profile", help="Print the time of every kernel.")]
 
 
 def command(
-    name: Annotated[
-        str, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a file.")
-    ],
-    steps: Annotated[int, typer.Option(min=1, help="Steps to time, after a warm-up.")] = 200,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the core.")] = None,
-    device: Device = None,
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Print the time of every kernel.")
-    ] = False,
-    override: Annotated[
-        list[str] | None,
-        typer.Option("--override", "-o", metavar="KEY=VALUE", help="Change a setting."),
-    ] = None,
-    code: Code = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on stdout.")
-    ] = False,
+    name: o.RecipeName = None,
+    config: o.Config = None,
+    override: o.Override = None,
+    set_file: o.SetFile = None,
+    steps: _Steps = 200,
+    batch_size: o.BatchSize = None,
+    seed: o.Seed = None,
+    threads: o.Threads = None,
+    device: o.Device = None,
+    code: o.Code = None,
+    profile: _Profile = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+    verbose: o.Verbose = 0,
 ) -> None:
     """Time training steps on generated data of a recipe's shapes."""
     from paddlecli import settings
     from paddlecli.cli.output import print_json, tell
-    from paddlecli.config.load import load_recipe
-    from paddlecli.config.plugins import load_code
+    from paddlecli.engine import api
     from paddlecli.engine.bench import bench, table
 
-    load_code(code or ())
-    recipe = load_recipe(name, override or ())
-    with settings.flags(threads=threads, device=device):
-        found = bench(recipe, steps, profile=profile)
+    given = {"train.batch_size": batch_size, "train.seed": seed}
+    overrides = [*o.changes(set_file, override), *(f"{k}={v}" for k, v in given.items() if v is not None)]
+    recipe = api.load_recipe(o.recipe_of(config, name), overrides, code=code or ())
+    with settings.flags(threads=threads, device=device, debug=verbose or None):
+        found = bench(recipe, steps, profile=profile or verbose > 1)
     if as_json:
         print_json(found.as_dict())
     else:
-        typer.echo(
-            f"{found.recipe}: {found.ms_per_step_median:.4g} ms a step (batch {found.batch_size}), "
-            f"{found.samples_per_second:,.0f} samples/s, {found.threads} threads, {found.backend}/{found.level}\n"
-            f"peak memory {found.peak_rss_mb:.0f} MB, start-up {found.startup_seconds:.2f} s"
-        )
-    if profile:
+        typer.echo(found.text())
+    if found.profile and not quiet:
         tell(table(found.profile))

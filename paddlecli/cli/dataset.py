@@ -28,16 +28,17 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on std
 @app.command("list")
 def list_command(as_json: Json = False) -> None:
     """List the data sets and whether they are on this machine."""
-    from paddlecli.data import manage
+    from paddlecli.data import glance
 
-    found = [manage.summary(card) for card in manage.cards()]
+    found = glance.summaries()
     if as_json:
         _print_json({"datasets": found})
         return
-    width = max(len(entry["name"]) for entry in found)
-    for entry in found:
-        head = f"{entry['name']:{width}}  {entry['state']:9}  {_size(entry['bytes']):>9}"
-        typer.echo(f"{head}  {entry['title']}")
+    from paddlecli.cli.output import table
+
+    sizes = [_size(e["bytes"]) if e["bytes_known"] else "unknown" for e in found]
+    rows = [(e["name"], e["state"], s, e["title"]) for e, s in zip(found, sizes, strict=True)]
+    typer.echo("\n".join(table(rows, right=[2])))
 
 
 @app.command("info")
@@ -54,14 +55,32 @@ def info_command(name: Name, as_json: Json = False) -> None:
         if found.get(key):
             typer.echo(f"{key:9} {found[key]}")
     for split, part in found["splits"].items():
-        typer.echo(f"{'split':9} {split}: {part['samples']} samples")
+        typer.echo(f"{'split':9} {split}: {part['samples']:,} samples")
     for field in found["fields"]:
-        names = f" ({', '.join(field['names'])})" if field["names"] else ""
-        typer.echo(f"{field['role']:9} {field['name']}: {field['dtype']} {field['shape']}{names}")
+        typer.echo(f"{field['role']:9} {_field(field)}")
+    for key, table in found["vocabularies"].items():
+        typer.echo(f"{'words':9} {key}: {table['size']:,} entries: {table['rule']}")
     for file in found["files"]:
-        typer.echo(f"{'file':9} {file['name']}: {file['bytes']} bytes, sha256 {file['sha256']}")
+        typer.echo(f"{'file':9} {_file(file)}")
+    for remark in found["imported"]:
+        typer.echo(f"{'imported':9} {remark}")
     for subject, text in found["notes"].items():
         typer.echo(f"\n{subject}: {text}")
+
+
+def _field(field: dict[str, Any]) -> str:
+    names = field["names"]
+    shown = f" ({', '.join(names[:10])}{', ...' if len(names) > 10 else ''})" if names else ""
+    axes = "".join(f", one a row of {axis}" for axis in field["axes"])
+    table = f", numbered by {field['vocabulary']}" if field.get("vocabulary") else ""
+    return f"{field['name']}: {field['dtype']} {field['shape']}{axes}{table}{shown}"
+
+
+def _file(file: dict[str, Any]) -> str:
+    known = [f"{kind} {file[kind]}" for kind in ("sha256", "md5") if file.get(kind)]
+    size = f"{file['bytes']} bytes" if file.get("bytes") is not None else "size unknown"
+    optional = "" if file["needed"] else " (can be done without)"
+    return f"{file['name']}: {size}, {known[0]}{optional}"
 
 
 @app.command("download")
@@ -72,16 +91,26 @@ def download_command(
     as_json: Json = False,
 ) -> None:
     """Fetch data sets: PADDLECLI_MIRROR first if it is set, then the sources of the card."""
+    from paddlecli.cli.output import tell
     from paddlecli.data import fetch, manage
-    from paddlecli.errors import UsageError
+    from paddlecli.errors import DataError, NetworkError, UsageError
 
     if bool(names) == everything:
         raise UsageError("name the data sets to fetch, or give --all")
     chosen = manage.cards() if everything else [manage.card_of(name) for name in names or ()]
-    results = []
+    results: list[dict[str, Any]] = []
+    failed: list[DataError | NetworkError] = []
     for card in chosen:
-        with _progress() as progress:
-            files = fetch.download(card, progress, force=force)
+        try:
+            with _progress() as progress:
+                files = fetch.download(card, progress, force=force)
+        except (DataError, NetworkError) as error:
+            if len(chosen) == 1:
+                raise
+            failed.append(error)
+            results.append({"name": card.name, "error": str(error)})
+            tell(str(error))
+            continue
         results.append({
             "name": card.name,
             "folder": str(manage.place(card)),
@@ -92,6 +121,8 @@ def download_command(
             typer.echo(f"{card.name}: {len(files)} files ({new} fetched) in {manage.place(card)}")
     if as_json:
         _print_json({"datasets": results})
+    if failed:
+        raise type(failed[0])(f"{len(failed)} of {len(chosen)} data sets could not be fetched")
 
 
 @app.command("path")
@@ -116,13 +147,14 @@ def verify_command(name: Name, as_json: Json = False) -> None:
     if as_json:
         _print_json({"name": name, "files": [
             {"file": s.file, "path": str(s.path) if s.path else None, "state": s.state,
-             "expected": s.expected, "found": s.found} for s in states]})  # fmt: skip
+             "algorithm": s.algorithm, "expected": s.expected, "found": s.found}
+            for s in states]})  # fmt: skip
     else:
         for s in states:
-            typer.echo(f"{s.state:8} {s.file}  {s.path or ''}")
+            typer.echo(f"{s.state:10} {s.file}  {s.path or ''}")
             if s.state == "wrong":
-                typer.echo(f"         sha256 is {s.found}\n         not       {s.expected}")
-    wrong = [s.file for s in states if s.state != "ok"]
+                typer.echo(f"{'':10} {s.algorithm} is {s.found}\n{'':10} not {s.expected}")
+    wrong = [s.file for s in states if s.state in ("missing", "wrong")]
     if wrong:
         raise DataError(
             f"data set {name}: missing or wrong: {', '.join(wrong)}",
@@ -162,24 +194,76 @@ def head_command(
 @app.command("import")
 def import_command(
     name: Name,
-    path: Annotated[Path, typer.Argument(help="A file, or a folder that is searched.")],
+    path: Annotated[
+        Path, typer.Argument(help="A file, a folder that is searched, or an unpacked archive.")
+    ],
+    unofficial: Annotated[
+        bool,
+        typer.Option("--unofficial", help="Take other data too; every run on them says so."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Take files that were obtained by hand; they are known by their checksums, not their names."""
+    """Take files that were obtained by hand; they are known by their content, not their names."""
+    from paddlecli.cli.output import tell
+    from paddlecli.data import imports, manage
+
+    card = manage.card_of(name)
+    taken = imports.bring_in(card, path, unofficial=unofficial)
+    missing = [s.file for s in manage.verify(card) if s.state in ("missing", "wrong")]
+    if as_json:
+        _print_json({
+            "name": name,
+            "files": {t.file: str(t.path) for t in taken},
+            "unofficial": {t.file: t.reason for t in taken if not t.official},
+            "missing": missing,
+        })  # fmt: skip
+        return
+    for t in taken:
+        typer.echo(f"{t.file}  {t.path}")
+        tell(f"{t.file}: {'' if t.official else 'UNOFFICIAL: '}{t.reason}")
+    if missing:
+        tell(f"still missing: {', '.join(missing)}")
+
+
+@app.command("stats")
+def stats_command(name: Name, as_json: Json = False) -> None:
+    """Count the samples of every split and the entries of every vocabulary."""
+    from paddlecli.data import manage
+
+    found = manage.stats(name)
+    if as_json:
+        _print_json(found)
+        return
+    mark = " (unofficial copy)" if found["unofficial"] else ""
+    typer.echo(f"{found['name']}{mark}")
+    for kind, unit in (("splits", "samples"), ("vocabularies", "size")):
+        for key, entry in found[kind].items():
+            shown = "samples" if kind == "splits" else "entries"
+            typer.echo(f"  {key:12} {entry[unit]:>12,} {shown}")
+
+
+@app.command("remove")
+def remove_command(
+    name: Name,
+    prepared: Annotated[
+        bool, typer.Option("--prepared", help="Only the columns that were made of the files.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete what the cache holds of a data set. Files that ship with the package stay."""
     from paddlecli.data import manage
 
     card = manage.card_of(name)
-    stored = manage.bring_in(card, path)
-    missing = [s.file for s in manage.verify(card) if s.state != "ok"]
+    gone, size = manage.remove(card, prepared_only=prepared)
     if as_json:
-        _print_json(
-            {"name": name, "files": {k: str(v) for k, v in stored.items()}, "missing": missing}
-        )
+        _print_json({"name": card.name, "removed": [str(p) for p in gone], "bytes": size})
         return
-    for file, place in stored.items():
-        typer.echo(f"{file}  {place}")
-    if missing:
-        typer.echo(f"still missing: {', '.join(missing)}", err=True)
+    for path in gone:
+        typer.echo(str(path))
+    if not gone:
+        from paddlecli.cli.output import tell
+
+        tell(f"the cache holds nothing of {card.name}")
 
 
 def _print_json(found: dict[str, Any]) -> None:
@@ -219,9 +303,10 @@ def _progress() -> Iterator[Progress]:
 class _Lines:
     """One line when a file begins, and what else there is to say."""
 
-    def start(self, name: str, total: int, source: str) -> None:
+    def start(self, name: str, total: int | None, source: str) -> None:
         """See `Progress`."""
-        self.say(f"{name}: fetching {_size(total)} from {source}")
+        size = "a file" if total is None else _size(total)
+        self.say(f"{name}: fetching {size} from {source}")
 
     def advance(self, count: int) -> None:
         """See `Progress`."""
@@ -241,7 +326,7 @@ class _Live:
         self.task: Any = None
         self.tasks: dict[str, Any] = {}
 
-    def start(self, name: str, total: int, source: str) -> None:
+    def start(self, name: str, total: int | None, source: str) -> None:
         """See `Progress`."""
         if name in self.tasks:  # another attempt at the same file
             self.bars.reset(self.tasks[name], total=total)

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import errno
 import json
-import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from paddlecli import settings
+from paddlecli.cli.output import end_streams
 from paddlecli.errors import Interrupted, PaddleCliError, ResourceError, UsageError
 
+_COLORS = {"error": "1;31", "hint": "36"}
+_WORD = re.compile(r"^\s*(error|hint):", re.MULTILINE)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 BUG = 1
 BROKEN_PIPE = 141
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
@@ -27,9 +32,23 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
 
     arguments: the command line, for `--json` and `--debug` before `--`.
     """
-    options = _options(arguments)
+    try:
+        code = _report(error, _options(arguments))
+        end_streams()
+    except OSError as broken:
+        # nobody can be told: stderr is gone too
+        return BROKEN_PIPE if isinstance(broken, BrokenPipeError) else _code(error)
+    return code
+
+
+def _code(error: BaseException) -> int:
+    known = _expected(error)
+    return BUG if known is None else known.exit_code
+
+
+def _report(error: BaseException, options: Sequence[str]) -> int:
     if _is_broken_pipe(error):
-        return _close_stdout()
+        return BROKEN_PIPE
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else BUG
     known = _expected(error)
@@ -47,6 +66,11 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
 
 
 def _tell(text: str) -> None:
+    """Lines on stderr; on a terminal with colours the word at their start stands out. What a
+    recipe's text could do to a terminal is shown, not done."""
+    text = _CONTROL.sub(lambda m: f"\\x{ord(m[0]):02x}", text)
+    if settings.color(sys.stderr):
+        text = _WORD.sub(lambda m: f"\x1b[{_COLORS[m[1]]}m{m[0]}\x1b[0m", text)
     sys.stderr.write(f"{text}\n")
 
 
@@ -89,19 +113,26 @@ def _from_click(error: BaseException) -> PaddleCliError | None:
         return UsageError(f"a command is missing\n\n{message()}")
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "paddlecli"
+    option = getattr(error, "option_name", None)
+    if context is not None and hasattr(error, "possibilities") and option:
+        return _unknown_option(str(option), context.command, path)
     return UsageError(str(message()), hint=f"{path} --help")
+
+
+def _unknown_option(option: str, command: Any, path: str) -> UsageError:
+    """Near names come from all of the command's options; Typer looks at the long ones only."""
+    from paddlecli.config.nodes import close_names
+
+    options = {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
+    near = close_names(option, {name for name in options if name.startswith("-")})
+    meant = f"did you mean `{near[0]}`? " if near else ""
+    return UsageError(f"there is no option `{option}`", hint=f"{meant}{path} --help lists them")
 
 
 def _is_broken_pipe(error: BaseException) -> bool:
     return isinstance(error, BrokenPipeError) or (
         isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
     )
-
-
-def _close_stdout() -> int:
-    """Let the interpreter's last flush go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return BROKEN_PIPE
 
 
 def _print_json(known: PaddleCliError | None, error: BaseException) -> None:

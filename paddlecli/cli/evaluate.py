@@ -6,54 +6,46 @@ from typing import Annotated
 
 import typer
 
-from paddlecli.cli.options import Code, Device
+from paddlecli.cli import options as o
+
+_Split = Annotated[str | None, typer.Option(help="Split; the one training evaluated if left out.")]
+_Min = Annotated[
+    list[str] | None,
+    typer.Option("--min", metavar="METRIC=X", help="Exit code 9 if it is below X; repeatable."),
+]
+_Max = Annotated[
+    list[str] | None,
+    typer.Option("--max", metavar="METRIC=X", help="Exit code 9 if it is above X; repeatable."),
+]
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, an id, or `last`.")],
-    split: Annotated[
-        str | None, typer.Option(help="Split; the one training evaluated if left out.")
-    ] = None,
-    minimum: Annotated[
-        list[str] | None,
-        typer.Option("--min", metavar="METRIC=X", help="Exit with 9 when the metric is below X."),
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads; results do not change.")
-    ] = None,
-    device: Device = None,
-    code: Code = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on stdout.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but the result.")] = False,
+    run: o.Run,
+    split: _Split = None,
+    minimum: _Min = None,
+    maximum: _Max = None,
+    batch_size: o.BatchSize = None,
+    threads: o.Threads = None,
+    device: o.Device = None,
+    code: o.Code = None,
+    cache_dir: o.CacheDir = None,
+    offline: o.Offline = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+    verbose: o.Verbose = 0,
 ) -> None:
     """Measure a trained run: the same numbers that training reported."""
     from paddlecli import settings
     from paddlecli.cli.output import pairs, print_json, tell
-    from paddlecli.config.plugins import load_code
-    from paddlecli.engine import rundir
-    from paddlecli.engine.evaluate import demand, evaluate
-    from paddlecli.engine.files import flagged
+    from paddlecli.engine import api
 
-    demands = pairs("--min", minimum or ())
-    loaded = load_code(code or ())
-    with settings.flags(threads=threads, device=device):
-        found = evaluate(
-            rundir.find(run), split, say=(lambda text: None) if quiet else tell, code=loaded
-        )
+    with settings.flags(debug=verbose or None, cache_dir=cache_dir, offline=offline or None):
+        found = api.evaluate(
+            run, split, batch_size=batch_size, least=pairs("--min", minimum or ()), most=pairs("--max", maximum or ()),
+            code=code or (), threads=threads, device=device, say=(lambda text: None) if quiet else tell,
+        )  # fmt: skip
     if as_json:
-        result = {
-            "schema": 1,
-            "split": found.split,
-            "samples": found.samples,
-            "metrics": found.metrics,
-        }
-        print_json(flagged(result))
+        print_json(found.as_dict())
     else:
-        typer.echo(f"{found.split}: {found.samples} samples")
-        for name, value in sorted(
-            found.metrics.items(), key=lambda item: (item[0] != "loss", item[0])
-        ):
-            typer.echo(f"{name}: {value:.9g}")
-    demand(found.metrics, demands)
+        typer.echo(found.text())
+    found.demand()

@@ -1,28 +1,115 @@
-"""What commands share: data on stdout, everything else on stderr; texts turned into values."""
+"""What commands share: data on stdout, everything else on stderr; texts turned into values.
+
+Tables are plain text, without markup: what users wrote is shown as they wrote it. Only a terminal
+has a width; what goes into a pipe or a file is never cut.
+"""
 
 from __future__ import annotations
 
-import json
+import codecs
+import os
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
 
 from paddlecli.errors import UsageError
 
+_ERRORS = "paddlecli"
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+|\d+(?:\.\d+)?")
 
 
+def prepare_streams() -> None:
+    """Makes stdout and stderr take any text: file names that are no UTF-8 come out as the bytes they
+    are, and what the stream's encoding lacks as `\\u6f22`."""
+    codecs.register_error(_ERRORS, _as_bytes)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by `>&-`
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+        reconfigure = getattr(getattr(sys, name), "reconfigure", None)  # tests replace the streams
+        if reconfigure is not None:
+            reconfigure(errors=_ERRORS)
+
+
+def _as_bytes(error: UnicodeError) -> tuple[bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    found = bytearray()
+    for character in error.object[error.start : error.end]:
+        number = ord(character)
+        escaped = 0xDC80 <= number <= 0xDCFF  # a byte that Python could not decode
+        found += (
+            bytes([number - 0xDC00]) if escaped else character.encode("ascii", "backslashreplace")
+        )
+    return bytes(found), error.end
+
+
+def end_streams() -> None:
+    """Writes what is left. A stream that cannot be written any more is let go, so that Python does
+    not try again when it ends.
+
+    Raises:
+        OSError: the reader went away, or the disk is full.
+    """
+    failed: OSError | None = None
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError as error:
+            failed = failed or error
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    if failed is not None:
+        raise failed
+
+
 def print_json(found: Mapping[str, Any]) -> None:
     """One object on one line of stdout, keys sorted; NaN and infinity must have been dealt with."""
-    typer.echo(json.dumps(found, sort_keys=True, ensure_ascii=False, allow_nan=False))
+    from paddlecli.engine.files import json_text
+
+    typer.echo(json_text(found))
 
 
 def tell(text: str) -> None:
     """A line on stderr."""
     typer.echo(text, err=True)
+
+
+def table(
+    rows: Iterable[Sequence[str]], head: Sequence[str] = (), right: Iterable[int] = ()
+) -> list[str]:
+    """Lines of a table, columns two blanks apart; `right` are the columns of numbers.
+
+    On a terminal a line that is too long is cut, with `...` at its end.
+    """
+    from unicodedata import east_asian_width
+
+    def wide(text: str) -> int:
+        return len(text) + sum(east_asian_width(c) in "WF" for c in text)
+
+    found = [list(head), *map(list, rows)] if head else list(map(list, rows))
+    widths = [max(map(wide, column)) for column in zip(*found, strict=True)]
+    numbers = set(right)
+    lines = []
+    for row in found:
+        cells = []
+        for column, text in enumerate(row):
+            gap = " " * (widths[column] - wide(text))
+            cells.append(gap + text if column in numbers else text + gap)
+        lines.append(_cut("  ".join(cells).rstrip()))
+    return lines
+
+
+def _cut(line: str) -> str:
+    """The line as it fits on the terminal that stdout is."""
+    if not sys.stdout.isatty():
+        return line
+    from shutil import get_terminal_size
+
+    width = get_terminal_size().columns
+    return line if len(line) <= width else f"{line[: max(width - 3, 1)]}..."
 
 
 def duration(text: str | None) -> float | None:
@@ -59,17 +146,3 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, float]:
             raise UsageError(f"{option} {name} is given twice")
         found[name] = number
     return found
-
-
-def recipe_name(config: str | None, name: str | None) -> str:
-    """The recipe of a command line that takes `NAME` or `--config NAME`.
-
-    Raises:
-        UsageError: neither or both were given.
-    """
-    if (config is None) == (name is None):
-        reason = "a recipe is missing" if config is None else "the recipe is given twice"
-        raise UsageError(
-            reason, hint="paddlecli train --config NAME; `paddlecli recipe list` shows the names"
-        )
-    return str(config if config is not None else name)

@@ -6,40 +6,37 @@ from typing import Annotated
 
 import typer
 
-from paddlecli.cli.options import Code
+from paddlecli.cli import options as o
 
 STAGES = ("graph", "gradients", "fused", "memory")
 
+_Stage = Annotated[str, typer.Option("--stage", help=f"One of {', '.join(STAGES)}.")]
+
 
 def command(
-    name: Annotated[
-        str, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a file.")
-    ],
-    stage: Annotated[str, typer.Option(help=f"One of {', '.join(STAGES)}.")] = STAGES[0],
-    override: Annotated[
-        list[str] | None,
-        typer.Option("--override", "-o", metavar="KEY=VALUE", help="Change a setting."),
-    ] = None,
-    code: Code = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on stdout.")
-    ] = False,
+    name: o.RecipeName = None,
+    config: o.Config = None,
+    stage: _Stage = STAGES[0],
+    override: o.Override = None,
+    set_file: o.SetFile = None,
+    code: o.Code = None,
+    as_json: o.Json = False,
 ) -> None:
     """Print what is built from a recipe: its network, gradients, fused steps, memory plan."""
     from paddlecli.cli.output import print_json
     from paddlecli.compiler.optimizer import optimizers
     from paddlecli.compiler.pipeline import stages
-    from paddlecli.config.load import load_recipe
-    from paddlecli.config.plugins import load_code
+    from paddlecli.engine import api
     from paddlecli.engine.prepare import fields_of
     from paddlecli.errors import UsageError
-    from paddlecli.models.build import build
+    from paddlecli.models.build import build, telling
 
     if stage not in STAGES:
         raise UsageError(f"--stage {stage}: expected one of {', '.join(STAGES)}")
-    load_code(code or ())
-    recipe = load_recipe(name, override or ())
-    text = stages(build(recipe, fields_of(recipe)), optimizers(recipe))[stage]
+    source, overrides = o.recipe_of(config, name), o.changes(set_file, override)
+    recipe = api.load_recipe(source, overrides, code=code or ())
+    with telling(recipe):
+        text = stages(build(recipe, fields_of(recipe)), optimizers(recipe))[stage]
     if as_json:
         print_json({"schema": 1, "recipe": recipe.name, "stage": stage, "text": text})
     else:

@@ -5,82 +5,72 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from paddlecli.cli.options import Code, Device
+from paddlecli.cli import options as o
 
-if TYPE_CHECKING:
-    from paddlecli.data.records import Record
+_Run = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", help="A run directory, an id, a recipe's name, `last`, or a model folder."
+    ),
+]
+_Inputs = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="INPUT", help="Files, folders, patterns, - for stdin."),
+]
+_Text = Annotated[
+    list[str] | None, typer.Option("--text", help="A text, for networks that take one; repeatable.")
+]
+_Field = Annotated[
+    list[str] | None,
+    typer.Option("--field", metavar="NAME=VALUE", help="A value; all together are one input."),
+]
+_Output = Annotated[Path | None, typer.Option(help="Write JSON lines to this file.")]
+_Preprocessed = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Write what the network sees of each input.")
+]
 
 
 def command(
-    run: Annotated[
-        str,
-        typer.Argument(metavar="RUN", help="A run directory, an id, `last`, or a model folder."),
-    ],
-    inputs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="INPUT", help="Files, folders, patterns, - for stdin."),
-    ] = None,
-    text: Annotated[
-        list[str] | None, typer.Option(help="A text, for networks that take one.")
-    ] = None,
-    field: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A value; all together are one input."),
-    ] = None,
-    output: Annotated[Path | None, typer.Option(help="Write JSON lines to this file.")] = None,
-    save_preprocessed: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write what the network sees of each input.")
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads; results do not change.")
-    ] = None,
-    device: Device = None,
-    code: Code = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on stdout.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks on stderr.")] = False,
+    run: _Run,
+    inputs: _Inputs = None,
+    text: _Text = None,
+    field: _Field = None,
+    output: _Output = None,
+    save_preprocessed: _Preprocessed = None,
+    batch_size: o.BatchSize = None,
+    threads: o.Threads = None,
+    device: o.Device = None,
+    code: o.Code = None,
+    as_json: o.JsonLines = False,
+    quiet: o.Quiet = False,
+    verbose: o.Verbose = 0,
 ) -> None:
     """Apply a trained run to inputs: one record each, in order. Exit code 4 if any failed."""
     from paddlecli import settings
     from paddlecli.cli.output import tell
-    from paddlecli.config.plugins import load_code
-    from paddlecli.data.inputs import read_inputs
+    from paddlecli.engine import api
     from paddlecli.engine.modeldir import described
-    from paddlecli.engine.predict import Predictor, model_of
     from paddlecli.engine.report import listed
-    from paddlecli.errors import DataError
 
-    load_code(code or ())
-    model = model_of(run)
-    records = read_inputs(model.preprocessing, inputs or (), field or (), text or ())
-    if save_preprocessed is not None:
-        records = _saving(records, save_preprocessed)
-    with settings.flags(threads=threads, device=device):
-        predictor = Predictor(model)
+    with settings.flags(debug=verbose or None):
+        found = api.predict(
+            run, inputs or (), fields=field or (), texts=text or (), batch_size=batch_size,
+            save_preprocessed=save_preprocessed, code=code or (), threads=threads, device=device,
+        )  # fmt: skip
     if not quiet:
-        tell(f"model: {described(model.note)}")
-    total = failed = 0
+        tell(f"model: {described(found.model.note)}")
+        if "unofficial" in found.model.preprocessing:
+            tell(f"note: {found.model.preprocessing['unofficial']}")
     with _writer(output, as_json) as write:
-        for prediction in predictor.run(records):
-            total += 1
-            failed += prediction.error is not None
+        for prediction in found:
             write(prediction.as_dict())
-    if predictor.metrics() and not quiet:
-        tell(f"{predictor.measured} labelled inputs: {listed(predictor.metrics())}")
-    if failed:
-        raise DataError(f"{failed} of {total} inputs could not be predicted; their records say why")
-
-
-def _saving(records: Iterator[Record], folder: Path) -> Iterator[Record]:
-    from paddlecli.data.inputs import save_preprocessed
-
-    for number, record in enumerate(records, 1):
-        if record.error is None:
-            save_preprocessed(record, folder, number)
-        yield record
+    if found.metrics() and not quiet:
+        tell(f"{found.measured} labelled inputs: {listed(found.metrics())}")
+    found.demand_all()
 
 
 @contextmanager

@@ -1,22 +1,27 @@
-"""`paddlecli recipe list|cat|show|validate`: look at recipes without running them."""
+"""`paddlecli recipe`: look at recipes without running them, copy, compare and write them."""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from paddlecli import assets
-from paddlecli.cli.options import Code
-from paddlecli.errors import ConfigError, Fault
+from paddlecli.cli.options import Code, Json, Override, SetFile, changes
+from paddlecli.cli.output import tell
+from paddlecli.errors import ConfigError, Fault, UsageError
 
 if TYPE_CHECKING:
+    from paddlecli.config.diff import Change
     from paddlecli.config.recipe import Recipe
 
 app = typer.Typer(
-    help="List, show and check recipes.",
+    help="List, show, compare, check and write recipes.",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -30,41 +35,20 @@ Name = Annotated[
 Names = Annotated[
     list[str], typer.Argument(metavar="RECIPE...", help="Names, ./FILE.yaml, or - (stdin).")
 ]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-o", "--override", metavar="KEY=VALUE", help="Change a setting; may be repeated."
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def list_recipes() -> list[dict[str, str]]:
     """Name and description of every shipped recipe. Loads neither the schema nor numpy."""
-    return [{"name": n, "description": _description(n)} for n in assets.recipe_names()]
+    from paddlecli.config.shipped import written
 
-
-def _description(name: str) -> str:
-    """The recipe's `description`, or that of the first recipe it extends which has one."""
-    from paddlecli.config.yaml_text import Source, decode, parse
-
-    path = assets.find("recipes", name)
-    source = Source(name)
-    root = parse(source) if path is not None and decode(path.read_bytes(), source) else None
-    if root is None:
-        return ""
-    own = root.child("description")
-    if own is not None:
-        return str(own.value)
-    extended = root.child("extends")
-    bases = [str(n.value) for n in extended.items] if extended is not None else []
-    return next(filter(None, (_description(b) for b in bases)), "")
+    return [
+        {"name": name, "description": str(written(name, "description") or "")}
+        for name in assets.recipe_names()
+    ]
 
 
 def read_text(name: str) -> tuple[str, str]:
     """File and text of a shipped recipe or of a path, as it stands. Raises ConfigError."""
-    from pathlib import Path
-
     from paddlecli.config.load import find_recipe
 
     path = find_recipe(name, Path.cwd())
@@ -107,21 +91,13 @@ def origins(recipe: Recipe) -> Iterator[dict[str, Any]]:
     from paddlecli.config.nodes import dotted
 
     for path, value, origin in recipe.origins():
-        yield {
-            "key": dotted(path),
-            "value": value,
-            "origin": {
-                "kind": origin.kind,
-                "file": origin.file,
-                "line": origin.line,
-                "column": origin.column,
-                "text": str(origin),
-            },
-        }
+        yield {"key": dotted(path), "value": value, "origin": origin.as_dict()}
 
 
 def _print_json(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps({"schema": 1, **value}, sort_keys=True, allow_nan=False))
+    from paddlecli.cli.output import print_json
+
+    print_json({"schema": 1, **value})
 
 
 @app.command("list")
@@ -131,9 +107,9 @@ def list_command(as_json: Json = False) -> None:
     if as_json:
         _print_json({"recipes": found})
         return
-    width = max((len(r["name"]) for r in found), default=0)
-    for recipe in found:
-        typer.echo(f"{recipe['name']:{width}}  {recipe['description']}".rstrip())
+    from paddlecli.cli.output import table
+
+    typer.echo("\n".join(table((r["name"], r["description"]) for r in found)))
 
 
 @app.command("cat")
@@ -149,7 +125,8 @@ def cat_command(recipe: Name, as_json: Json = False) -> None:
 @app.command("show")
 def show_command(
     recipe: Name,
-    override: Overrides = None,
+    override: Override = None,
+    set_file: SetFile = None,
     code: Code = None,
     origin: Annotated[
         bool, typer.Option("--origin", help="Print where each value came from.")
@@ -157,7 +134,7 @@ def show_command(
     as_json: Json = False,
 ) -> None:
     """Print a recipe with everything it extends, all defaults and overrides, resolved."""
-    loaded = load(recipe, override, code)
+    loaded = load(recipe, changes(set_file, override), code)
     if origin:
         _show_origins(loaded, as_json)
         return
@@ -180,12 +157,219 @@ def _show_origins(recipe: Recipe, as_json: bool) -> None:
 
 @app.command("validate")
 def validate_command(
-    recipe: Names, override: Overrides = None, code: Code = None, as_json: Json = False
+    recipe: Names,
+    override: Override = None,
+    set_file: SetFile = None,
+    code: Code = None,
+    as_json: Json = False,
 ) -> None:
     """Check recipes: keys, types, ranges and names. Exit code 3 and all faults for a wrong one."""
-    names = check_all(recipe, override, code)
+    names = check_all(recipe, changes(set_file, override), code)
     if as_json:
         _print_json({"valid": names})
         return
     for name in names:
         typer.echo(f"{name}: valid")
+
+
+@app.command("copy")
+def copy_command(
+    recipe: Name,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE", help="File or folder to write, or - (stdout)."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
+    code: Code = None,
+    as_json: Json = False,
+) -> None:
+    """Copy a recipe to a file of yours, to be edited: comments stay, what it extends still holds."""
+    from paddlecli.config.copying import copy_of
+    from paddlecli.config.plugins import load_code
+
+    load_code(code or ())
+    if file == "-":
+        typer.echo(copy_of(recipe, Path("recipe.yaml"), recipe), nl=False)
+        return
+    target = _target(file, f"{_stem(recipe)}.yaml")
+    written = str(target) if target.is_absolute() or len(target.parts) > 1 else f"./{target}"
+    _write(target, copy_of(recipe, target, written), force)
+    if as_json:
+        _print_json({"file": str(target)})
+    else:
+        typer.echo(written)
+
+
+def _stem(recipe: str) -> str:
+    """The last part of a recipe's name or path."""
+    return Path(recipe).stem if assets.is_path(recipe) else recipe.rpartition("/")[2]
+
+
+def _target(given: str | None, name: str) -> Path:
+    """The file to write: as given, `name` in a folder, or `name` here."""
+    if given == "":
+        raise UsageError("FILE is empty", hint=f"leave it out for ./{name}")
+    path = Path(given or name).expanduser()
+    return path / name if path.is_dir() or str(given).endswith("/") else path
+
+
+def _free(target: Path, force: bool) -> None:
+    if target.exists() and not force:
+        raise UsageError(f"{target}: exists", hint="give another FILE, or --force to write over it")
+
+
+def _write(target: Path, text: str, force: bool) -> None:
+    """A new file, whole or not at all."""
+    from paddlecli.engine.files import replace, saving
+
+    _free(target, force)
+    with saving(target, "make room, or give another FILE"):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    replace(target, text.encode())
+
+
+@app.command("diff")
+def diff_command(
+    first: Annotated[str, typer.Argument(metavar="A", help="A recipe, a run, or `last`.")],
+    second: Annotated[
+        str | None, typer.Argument(metavar="B", help="Another one; A itself if left out.")
+    ] = None,
+    override: Annotated[
+        list[str] | None,
+        typer.Option("-o", "--override", metavar="KEY=VALUE", help="Change a setting of B."),
+    ] = None,
+    override_first: Annotated[
+        list[str] | None,
+        typer.Option("-a", "--override-a", metavar="KEY=VALUE", help="Change a setting of A."),
+    ] = None,
+    set_file: SetFile = None,
+    code: Code = None,
+    as_json: Json = False,
+) -> None:
+    """Compare two recipes or runs, setting by setting, with where each value came from.
+
+    Exit code 0 whether they differ or not.
+    """
+    from paddlecli.cli import sources
+    from paddlecli.config.diff import diff
+    from paddlecli.config.plugins import load_code
+
+    loaded = load_code(code or ())
+    a = sources.load(first, override_first or (), loaded)
+    b = sources.load(second or first, changes(set_file, override), loaded)
+    found = diff(a, b)
+    if as_json:
+        _print_json(_diff_json(found, a, b))
+        return
+    for line in _diff_lines(found):
+        typer.echo(line)
+    if not found:
+        tell("no setting differs")
+
+
+def _diff_json(found: Sequence[Change], a: Recipe, b: Recipe) -> dict[str, Any]:
+    by_kind: dict[str, list[Any]] = {"added": [], "removed": [], "changed": []}
+    for change in found:
+        if change.a is not None and change.b is not None:
+            both = {"a": change.a.as_dict(), "b": change.b.as_dict()}
+            by_kind["changed"].append({"key": change.b.key, **both})
+        elif (side := change.a or change.b) is not None:
+            by_kind[change.kind].append(side.as_dict())
+    return {"a": a.source, "b": b.source, "same": not found, **by_kind}
+
+
+def _diff_lines(found: Sequence[Change]) -> list[str]:
+    rows = []
+    for change in found:
+        a, b = change.a, change.b
+        values = " -> ".join(
+            json.dumps(s.value, ensure_ascii=False) for s in (a, b) if s is not None
+        )
+        places = " -> ".join(str(s.origin) for s in (a, b) if s is not None)
+        side = b or a
+        assert side is not None
+        sign = {"added": "+", "removed": "-", "changed": "~"}[change.kind]
+        rows.append((f"{sign} {side.key}: {values}", places))
+    width = min(max((len(r[0]) for r in rows), default=0), 60)
+    return [f"{text:{width}}  # {place}" for text, place in rows]
+
+
+@app.command("schema")
+def schema_command(
+    fragment: Annotated[
+        bool, typer.Option("--fragment", help="Of files for `extends`, which need not be whole.")
+    ] = False,
+    code: Code = None,
+    as_json: Json = False,
+) -> None:
+    """Print the recipe language as a JSON schema (draft-07), for editors.
+
+    With --code the names of your own code are in it.
+    """
+    from paddlecli.config.plugins import load_code
+
+    load_code(code or ())
+    typer.echo(schema_text(fragment), nl=False)
+
+
+def schema_text(fragment: bool = False) -> str:
+    """The schema as its file holds it."""
+    from paddlecli.config.json_schema import json_schema
+
+    return json.dumps(json_schema(fragment=fragment), indent=1, ensure_ascii=False) + "\n"
+
+
+@app.command("new")
+def new_command(
+    data: Annotated[
+        str, typer.Option("--data", metavar="FILE|FOLDER", help="Your table, texts or pictures.")
+    ],
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column to predict; guessed by its name."),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="TASK", help="regression or classification; guessed from the target."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option(metavar="FILE", help="File or folder to write the recipe to.")
+    ] = None,
+    encoding: Annotated[str, typer.Option(help="Of text files, for example latin-1.")] = "utf-8",
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a first recipe for data of your own, which trains at once.
+
+    A table (csv, tsv, jsonl), a file with lines of `label TAB text`, or a folder with one folder a
+    class, of pictures or of text files. What was seen and guessed stands in the recipe's comments.
+    """
+    from paddlecli.data.look import look
+    from paddlecli.engine import newrecipe
+
+    if data == "":
+        raise UsageError("--data is empty", hint="give a file or a folder")
+    if task not in (None, "regression", "classification"):
+        raise UsageError(f"--task {task}: expected regression or classification")
+    source = Path(data).expanduser()
+    path = _target(output, f"{_file_name(source)}.yaml")
+    _free(path, force)
+    shown = str(path) if path.is_absolute() or len(path.parts) > 1 else f"./{path}"
+    found = look(source, target, task, encoding)  # type: ignore[arg-type]
+    _write(path, newrecipe.write(found, path, shlex.quote(shown), data), force)
+    if as_json:
+        _print_json({
+            "file": str(path), "task": found.task, "target": found.target, "rows": found.rows,
+            "data": found.data, "classes": dict(found.classes), "notes": list(found.notes),
+        })  # fmt: skip
+        return
+    typer.echo(shown)
+    for line in (found.what, *found.notes):
+        tell(line)
+    tell(f"train  paddlecli train --config {shlex.quote(shown)}")
+
+
+def _file_name(source: Path) -> str:
+    """A recipe's name after its data: plain letters."""
+    name = source.resolve().stem if source.suffix else source.resolve().name
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-_") or "recipe"

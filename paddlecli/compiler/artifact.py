@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from paddlecli.ops.base import Attr
 from paddlecli.ops.spec import Spec
 
 
@@ -34,6 +35,16 @@ class Argument:
     count: str = "batch"
 
 
+class MetricInfo(NamedTuple):
+    """A metric of an entry: its op and the op's attributes, the name of its state, and which of the
+    op's values are reported (none named: the usual ones)."""
+
+    op: str
+    attrs: Mapping[str, Attr]
+    state: str
+    values: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class EntryInfo:
     """One entry of the plan.
@@ -42,8 +53,7 @@ class EntryInfo:
         inputs: input names in the order of a step's columns.
         fetches: names of the numbers in a result row (``loss``, ``finite``, ...).
         outputs: names and specs of the tensors that a step can copy out, in order.
-        metrics: metric name -> (op name, attributes, name of its state); the state is only added
-            to.
+        metrics: by name; their states are only added to.
         updates: True when it changes parameters.
         arguments: names of the arguments that it reads.
     """
@@ -53,7 +63,7 @@ class EntryInfo:
     inputs: tuple[str, ...]
     fetches: tuple[str, ...]
     outputs: Mapping[str, Spec]
-    metrics: Mapping[str, tuple[str, Mapping[str, object], str]]
+    metrics: Mapping[str, MetricInfo]
     updates: bool
     arguments: frozenset[str]
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from paddlecli.compiler.artifact import Argument, Artifact, EntryInfo, Placement
+from paddlecli.compiler.artifact import Argument, Artifact, EntryInfo, MetricInfo, Placement
 from paddlecli.compiler.memory import MemoryPlan, slot_count
 from paddlecli.compiler.plan import PlanWriter
 from paddlecli.compiler.storage import key_of
@@ -158,7 +158,10 @@ class _Writer:
             inputs,
             tuple(entry.fetches),
             {k: t.spec for k, t in entry.outputs.items()},
-            {k: (m.op, m.attrs, m.state.name) for k, m in entry.metrics.items()},
+            {
+                k: MetricInfo(m.op, m.attrs, m.state.name, m.values)
+                for k, m in entry.metrics.items()
+            },
             bool(entry.updates),
             frozenset(t.name for n in flat(entry.items) for t in n.inputs if t.role == "argument"),
         )

@@ -2,23 +2,27 @@
 
 Norms and factors come first, then the updates, each with clip -> regularise -> rule inside its
 kernel, then the count. All dense parameters go in one call over their flat range; each row-sparse
-table in one of its own.
+table in one of its own. An optimizer is an op with an update kernel, or a user's rule that is
+composed of ops (``composed.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from paddlecli import ops
+from paddlecli.compiler.composed import Composed
 from paddlecli.compiler.groups import Group, OptimizerSpec, Segment, Table
-from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import OPTIMIZERS
 from paddlecli.graph.builder import Emitter
 from paddlecli.graph.ir import Node, Tensor
-from paddlecli.ops._optimizer import OptimizerOp
+from paddlecli.ops._optimizer import OptimizerOp, Slot
 from paddlecli.ops.base import Attr, Kernel
 from paddlecli.ops.spec import Spec
+
+if TYPE_CHECKING:
+    from paddlecli.config.recipe import Recipe
 
 
 def _names() -> Iterable[str]:
@@ -54,9 +58,10 @@ def optimizer_spec(key: str, settings: Settings) -> OptimizerSpec:
     Raises:
         ConfigError: no optimizer has that name, or its arguments do not fit.
     """
-    attrs = optimizer_op(settings.name).arguments(
-        **OPTIMIZERS.bind(settings.name, settings.arguments)
-    )
+    attrs = OPTIMIZERS.bind(settings.name, settings.arguments)
+    op = optimizer_op(settings.name)
+    if op is not None:
+        attrs = op.arguments(**attrs)
     return OptimizerSpec(
         key,
         settings.name,
@@ -74,13 +79,22 @@ def optimizers(recipe: Recipe) -> dict[str, OptimizerSpec]:
     }
 
 
-def optimizer_op(name: str) -> OptimizerOp:
-    """The optimizer of that name. Raises ConfigError with near names for an unknown one."""
+def optimizer_op(name: str) -> OptimizerOp | None:
+    """The op behind an optimizer, None for a rule that is composed of ops. Raises ConfigError with
+    near names for an unknown optimizer."""
     OPTIMIZERS.get(name)
-    op = ops.get(name)
-    if not isinstance(op, OptimizerOp):
-        raise TypeError(f"paddlecli/ops/{name}.py is registered as an optimizer but is none")
-    return op
+    op = ops.get(name) if name in ops.names() else None
+    return op if isinstance(op, OptimizerOp) else None
+
+
+def slots_of(optimizer: OptimizerSpec) -> tuple[Slot, ...]:
+    """The state that an optimizer keeps beside each parameter."""
+    op = optimizer_op(optimizer.op)
+    return _composed(optimizer).slots() if op is None else op.slots(optimizer.attrs)
+
+
+def _composed(optimizer: OptimizerSpec) -> Composed:
+    return Composed(optimizer.op, OPTIMIZERS.get(optimizer.op).function, optimizer.attrs)
 
 
 def _given(section: Any, *keys: str) -> dict[str, float]:
@@ -92,7 +106,7 @@ def append_updates(e: Emitter, group: Group) -> Tensor | None:
     """Writes the nodes. Returns the global gradient norm f32 [1] before clipping, None without a
     clip by global norm."""
     op = optimizer_op(group.optimizer.op)
-    walk = _Pass(e, group, op)
+    walk = _Composed(e, group) if op is None else _BuiltIn(e, group, op)
     norm = walk.clip()
     if group.segments:
         walk.update_flat()
@@ -108,6 +122,8 @@ def table_notes(optimizer: OptimizerSpec, tables: Iterable[tuple[Segment, int]])
     """A sentence for each table (segment, bytes of the table) of which every step walks all rows,
     not only those with a gradient."""
     op = optimizer_op(optimizer.op)
+    if op is None:  # a composed rule moves rows with a gradient, or refuses the table
+        return []
     notes = []
     for segment, size in tables:
         reason = (
@@ -127,12 +143,13 @@ def table_notes(optimizer: OptimizerSpec, tables: Iterable[tuple[Segment, int]])
 
 
 class _Pass:
-    """One group's nodes; ``scale`` and ``factors`` hold what clipping by norm multiplies with."""
+    """One group's nodes; ``scale`` and ``factors`` hold what clipping by norm multiplies with,
+    ``value`` is the limit of clipping by value, 0 without."""
 
-    def __init__(self, e: Emitter, group: Group, op: OptimizerOp) -> None:
-        self.e, self.group, self.op = e, group, op
-        self.attrs = group.optimizer.attrs
+    def __init__(self, e: Emitter, group: Group) -> None:
+        self.e, self.group = e, group
         self.kind, self.limit = next(iter(group.optimizer.clip.items()), ("", 0.0))
+        self.value = self.limit if self.kind == "value" else 0.0
         self.scale: Tensor | None = None
         self.factors: dict[str, Tensor] = {}
         clips = [int(s.clip) for s in group.segments]
@@ -188,6 +205,37 @@ class _Pass:
     # -- update
     def update_flat(self) -> None:
         """All dense parameters at once."""
+        raise NotImplementedError
+
+    def update_table(self, table: Table) -> None:
+        """One table with a row-sparse gradient."""
+        raise NotImplementedError
+
+
+class _Composed(_Pass):
+    """The updates of a rule that is composed of ops."""
+
+    def __init__(self, e: Emitter, group: Group) -> None:
+        super().__init__(e, group)
+        self.rule = _composed(group.optimizer)
+
+    def update_flat(self) -> None:
+        self.rule.flat(self.e, self.group, self.scale, self.value, self.bounds, self.clips)
+
+    def update_table(self, table: Table) -> None:
+        s = table.segment
+        limit = self.value if s.clip else 0.0
+        self.rule.rows(self.e, self.group, table, self.factors.get(s.name), limit)
+
+
+class _BuiltIn(_Pass):
+    """The updates of an op with update kernels."""
+
+    def __init__(self, e: Emitter, group: Group, op: OptimizerOp) -> None:
+        super().__init__(e, group)
+        self.op, self.attrs = op, group.optimizer.attrs
+
+    def update_flat(self) -> None:
         group, segments = self.group, self.group.segments
         assert group.parameters is not None
         args = {
@@ -202,11 +250,10 @@ class _Pass:
             "l1": self.e.constant([s.l1 for s in segments]),
         }
         work = self.op.work(group.parameters.spec.size.coefficient, len(segments))
-        attrs: dict[str, Attr] = {"clip_value": self.limit if self.kind == "value" else 0.0}
+        attrs: dict[str, Attr] = {"clip_value": self.value}
         self._update(False, args, attrs, group.parameters, group.slots, work)
 
     def update_table(self, table: Table) -> None:
-        """One table with a row-sparse gradient."""
         s, rows = table.segment, table.rows
         args = {
             "p": table.parameter,
@@ -216,7 +263,7 @@ class _Pass:
             **table.slots,
             **self._common(self.factors.get(s.name)),
         }
-        limit = self.limit if self.kind == "value" and s.clip else 0.0
+        limit = self.value if s.clip else 0.0
         attrs: dict[str, Attr] = {"rate": s.rate, "l2": s.l2, "l1": s.l1, "clip_value": limit}
         work = Spec.of(2 * table.parameter.spec.shape[0].coefficient + 1, dtype="f64")
         self._update(True, args, attrs, table.parameter, table.slots, work)

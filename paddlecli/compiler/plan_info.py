@@ -132,7 +132,7 @@ class _Reader:
         self.refs = [v for (v,) in self.rows(r.REFS, r.REF)]
 
     def text(self, at: int) -> str:
-        return self.texts[at : self.texts.index(b"\0", at)].decode()
+        return self.texts[at : self.texts.index(b"\0", at)].decode(errors="surrogateescape")
 
     def rows(self, kind: int, record: Struct) -> Iterator[tuple[int, ...]]:
         return record.iter_unpack(self.sections.get(kind, b""))

@@ -40,7 +40,7 @@ class SizeTables:
     def _text(self, text: str) -> int:
         if text not in self._strings:
             self._strings[text] = len(self._string_bytes)
-            self._string_bytes += text.replace("\0", "").encode() + b"\0"
+            self._string_bytes += text.replace("\0", "").encode(errors="surrogateescape") + b"\0"
         return self._strings[text]
 
     def origin(self, file: str, line: int, column: int, path: str) -> int:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from paddlecli import ops
 from paddlecli.compiler.artifact import Placement
 from paddlecli.compiler.groups import OptimizerSpec, Segment
+from paddlecli.compiler.optimizer import slots_of
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Graph, ParameterInfo, Tensor
 from paddlecli.ops.spec import DTYPES, Spec
@@ -89,6 +89,7 @@ def assign(graph: Graph, optimizers: Mapping[str, OptimizerSpec]) -> Storage:
     """
     storage = Storage()
     _owners(graph, optimizers, storage)
+    slots = {name: slots_of(spec) for name, spec in optimizers.items()}
     for name, t in graph.parameters.items():
         owner = storage.owner.get(name, "frozen")
         info = t.info or ParameterInfo({})
@@ -98,8 +99,7 @@ def assign(graph: Graph, optimizers: Mapping[str, OptimizerSpec]) -> Storage:
             continue
         if not info.sparse:
             storage.add(f"gradient:{name}", f"{stem}:gradients", "grad", t.spec)
-        spec = optimizers[owner]
-        for slot in ops.get(spec.op).slots(spec.attrs):  # type: ignore[attr-defined]
+        for slot in slots[owner]:
             key = slot_key(name, owner, slot.name)
             storage.add(key, f"{stem}:{slot.name}", "optimizer", t.spec)
             storage.slot_start[key] = slot.initial

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from paddlecli import ops
 from paddlecli.compiler.groups import Group, OptimizerSpec, Table
-from paddlecli.compiler.optimizer import append_updates
+from paddlecli.compiler.optimizer import append_updates, slots_of
 from paddlecli.compiler.storage import Storage, count_name, segment, slot_key
 from paddlecli.errors import ConfigError
 from paddlecli.graph.builder import Emitter, fault
@@ -19,6 +18,7 @@ from paddlecli.graph.ir import (
     Item,
     Loop,
     Node,
+    Origin,
     ParameterInfo,
     Rows,
     Tensor,
@@ -111,7 +111,7 @@ def _step(
     for update in entry.updates:
         rate = rate_argument(update.optimizer, arguments)
         group = _group(graph, done, update.parameters, optimizers[update.optimizer], storage, rate)
-        norm = _append(e, group, moving)
+        norm = _append(e, group, moving, update.origin)
         if norm is not None:
             norms.append(norm)
             only = len(entry.updates) == 1
@@ -121,10 +121,12 @@ def _step(
     return done
 
 
-def _append(e: Emitter, group: Group, moving: list[Node]) -> Tensor | None:
+def _append(e: Emitter, group: Group, moving: list[Node], origin: Origin) -> Tensor | None:
     """An optimizer's nodes: those of its clipping here, those that change something to ``moving``."""
     nodes: list[Item] = []
-    norm = append_updates(Emitter(e.graph, nodes, f"u.{group.optimizer.name}."), group)
+    updates = Emitter(e.graph, nodes, f"u.{group.optimizer.name}.")
+    updates.origin = origin
+    norm = append_updates(updates, group)
     for node in nodes:
         assert isinstance(node, Node)
         (moving if node.kernel.updates else e.items).append(node)
@@ -167,7 +169,7 @@ def _group(
     rate: Tensor,
 ) -> Group:
     dense = [n for n in names if not isinstance(entry.gradients[n], Rows)]
-    slots = [s.name for s in ops.get(optimizer.op).slots(optimizer.attrs)]  # type: ignore[attr-defined]
+    slots = [s.name for s in slots_of(optimizer)]
     stem = optimizer.name
     info = {n: graph.parameters[n].info or ParameterInfo({}) for n in names}
     return Group(

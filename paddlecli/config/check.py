@@ -4,248 +4,90 @@ from __future__ import annotations
 
 import json
 import os
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path as FilePath
-from typing import Any, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from paddlecli import assets
 from paddlecli.config import shape
+from paddlecli.config.blocks import LOOPS, argument_faults, loop_faults, use_faults
 from paddlecli.config.calls import Call, calls_of
-from paddlecli.config.nodes import DEFAULT, Node, Path, close_names, dotted, node_of
+from paddlecli.config.dump import writable
+from paddlecli.config.moved import key_meant, name_meant
+from paddlecli.config.nodes import DEFAULT, Node, Path, close_names, node_of
 from paddlecli.config.recipe import Recipe
-from paddlecli.config.registry import KINDS, Entry, call_in
-from paddlecli.errors import Fault
-
-_RANGES = {
-    "greater_than": "above {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than": "below {lt:g}",
-    "less_than_equal": "at most {le:g}",
-}
-_LISTED = 16
+from paddlecli.config.registry import KINDS, Entry, calls_within
+from paddlecli.config.translate import kind_of, translate
+from paddlecli.config.yaml_text import is_unicode
+from paddlecli.errors import ConfigError, Fault, Where
 
 
-def check(root: Node, built: bool = False) -> tuple[Recipe | None, list[Fault]]:
+def check(
+    root: Node, built: bool = False, unused: Collection[str] = ()
+) -> tuple[Recipe | None, list[Fault]]:
     """The recipe (None with faults). Fills in the defaults of registered names' arguments and
     turns relative paths into absolute ones, in `root` itself. What makes the network is not looked
-    up where that is `built`."""
+    up where that is `built`, nor is what the sections `unused` name."""
+    passed = {*unused, *(("model", "metrics") if built else ())}
     faults: list[Fault] = []
     for call in calls_of(root):
-        if not built or call.path[0] not in ("model", "metrics"):
+        if call.path[0] not in passed:
             faults.extend(_check_call(call, root))
+    model = root.child("model")
+    if model is not None and not built:
+        faults.extend(argument_faults(model))
+    faults = list(dict.fromkeys(faults))  # a block is checked for each of its uses
     faults.extend(_check_names(root))
     try:
         recipe = Recipe.model_validate_json(json.dumps(root.plain()))
     except ValidationError as error:
         faults.extend(translate(error, Recipe, root, ()))
-        return None, faults
-    return (None, faults) if faults else (recipe, [])
+        return None, _without_echoes(faults)
+    return (None, _without_echoes(faults)) if faults else (recipe, [])
 
 
-def translate(
-    error: ValidationError, schema: type[BaseModel] | shape.Arguments, node: Node, prefix: Path
-) -> Iterator[Fault]:
-    """pydantic's errors about `node`, which stands at `prefix`, in our words and at its places."""
-    grouped: dict[tuple[Path, bool], list[dict[str, Any]]] = defaultdict(list)
-    for item in error.errors(include_url=False):
-        path, rest = _real_path(node, item["loc"])
-        named = item["type"] == "extra_forbidden"
-        named |= item["type"] == "missing" and isinstance(rest[-1], str)
-        grouped[path, named].append({**item, "path": path, "rest": rest})
-    deep = {p for p, _ in grouped}
-    for (path, named), items in grouped.items():
-        if (
-            not named
-            and any(p[: len(path)] == path and p != path for p in deep)
-            and _is_union(items)
-        ):
-            continue
-        for found in items if named else items[:1]:
-            fault = _fault(found, schema, node, prefix)
-            if fault is not None:
-                yield fault
+def _without_echoes(faults: list[Fault]) -> list[Fault]:
+    """Each cause once: not a missing key beside the misspelt one, and not what a copy made by
+    `${...}` repeats from its source."""
+    misspelt = {
+        ".".join([*f.where.key.split(".")[:-1], near])
+        for f in faults
+        for near in f.nearest[:1]
+        if f.message.startswith("unknown key")
+    }
+    kept = [f for f in faults if not (f.message.startswith("the key") and f.where.key in misspelt)]
+    found: dict[tuple[str, Where], Fault] = {}
+    for fault in kept:
+        message = fault.message.replace(f"`{fault.where.key.rpartition('.')[0]}`", "")
+        found.setdefault((message, replace(fault.where, key="")), fault)
+    return list(found.values())
 
 
-def _real_path(node: Node, loc: tuple[str | int, ...]) -> tuple[Path, list[str | int]]:
-    """The part of pydantic's location that exists in the tree, and its last part if that does not.
-
-    What lies between are tags and type names of unions.
-    """
-    path: list[str | int] = []
-    here = node
-    child: Node | None = node
-    for part in loc:
-        child = here.child(part)
-        if child is not None:
-            path.append(part)
-            here = child
-    tagged = not loc or child is not None or str(loc[-1]).startswith("<")
-    return tuple(path), [] if tagged else [loc[-1]]
-
-
-def _is_union(items: list[dict[str, Any]]) -> bool:
-    return any(item["rest"] for item in items)
-
-
-def _fault(
-    item: dict[str, Any], schema: type[BaseModel] | shape.Arguments, root: Node, prefix: Path
-) -> Fault | None:
-    """One of pydantic's errors as a fault; None where one was reported at its place before."""
-    path: Path = item["path"]
-    node = root.at(path)
-    if node is None or node.faulty:
-        return None
-    if item["type"] == "missing" and isinstance(item["rest"][-1], str):
-        return _missing(item, schema, root, prefix)
-    if item["type"] == "extra_forbidden":
-        return _unknown_key(path, schema, root, prefix)
-    key = (*prefix, *path)
-    if item["type"] == "rule":
-        return _broken_rule(item["ctx"], node, key)
-    if item["rest"] == ["[key]"]:
-        parents = shape.types_at(schema, path[:-1], root)
-        expected = shape.describe([get_args(shape.bare(t))[0] for t in parents])
-        where = (node.key or node.origin).where(key)
-        return Fault(f"{_name_of(key)} is not a possible key here", where, expected)
-    return _wrong_value(item, node, key, shape.types_at(schema, path, root))
-
-
-def _broken_rule(context: dict[str, Any], node: Node, key: Path) -> Fault:
-    """A sentence of the schema's own, at the key that it is about."""
-    about = node.child(context["key"])
-    if about is None:
-        return Fault(context["text"], node.origin.where(key))
-    return Fault(context["text"], (about.key or about.origin).where((*key, context["key"])))
-
-
-def _wrong_value(item: dict[str, Any], node: Node, key: Path, types: list[Any]) -> Fault:
-    name, kind, value = _name_of(key), item["type"], node.value
-    expected = shape.describe(types)
-    where = node.origin.where(key)
-    if kind in _RANGES:
-        limit = _RANGES[kind].format(**item["ctx"])
-        return Fault(f"{name} must be {limit}, got {shown(value)}", where, expected)
-    if kind == "literal_error":
-        near = close_names(str(value), shape.literals(types))
-        return Fault(f"{shown(value)} is not a value of {name}", where, expected, near)
-    if kind == "value_error":
-        return Fault(f"{name}: {item['ctx']['error']}", where)
-    if kind in ("too_short", "string_too_short"):
-        return Fault(f"{name} must not be empty", where, expected)
-    if kind == "string_pattern_mismatch":
-        return Fault(f"{shown(value)} does not have the form of {name}", where, expected)
-    if not expected:
-        return Fault(f"{name}: {item['msg']}", where)
-    message = f"{name} must be {expected}, got {kind_of(value)}"
-    return Fault(message, where, expected, hint=_type_hint(value, types))
-
-
-def _name_of(key: Path) -> str:
-    """What a message calls the value at `key`."""
-    if not key:
-        return "the recipe"
-    if isinstance(key[-1], int):
-        return f"item {key[-1]} of `{dotted(key[-2:-1])}`"
-    return f"`{dotted(key[-1:])}`"
-
-
-def _missing(
-    item: dict[str, Any], schema: type[BaseModel] | shape.Arguments, root: Node, prefix: Path
-) -> Fault:
-    node = root.at(item["path"]) or root
-    key = (*prefix, *item["path"])
-    name = str(item["rest"][-1])
-    types = shape.types_at(schema, (*item["path"], name), root)
-    where = (node.key or node.origin).where((*key, name))
-    inside = f"in `{dotted(key)}`" if key else "in the recipe"
-    near = close_names(name, list(node.mapping))
-    hint = f"is `{near[0]}` meant?" if near else ""
-    message = f"the key `{name}` is missing {inside}"
-    return Fault(message, where, shape.describe(types), hint=hint)
-
-
-def _unknown_key(
-    path: Path, schema: type[BaseModel] | shape.Arguments, root: Node, prefix: Path
-) -> Fault:
-    node = root.at(path)
-    parent = root.at(path[:-1])
-    name = str(path[-1])
-    known: dict[str, Any] = {}
-    for annotation in shape.types_at(schema, path[:-1], root):
-        known.update(shape.keys_of(annotation, parent))
-    key = (*prefix, *path)
-    assert node is not None
-    inside = f"in `{dotted(key[:-1])}`" if len(key) > 1 else "in the recipe"
-    names = sorted(known)
-    if isinstance(schema, shape.Arguments) and len(path) == 1:
-        inside = f"of the {schema.kind} `{schema.name}`"
-        names += schema.own
-    near = close_names(name, names)
-    where = (node.key or node.origin).where(key)
-    hint = "" if near else _elsewhere(name)
-    return Fault(f"unknown key `{name}` {inside}", where, _one_of(names), near, hint)
-
-
-def _one_of(names: list[str]) -> str:
-    if not names:
-        return "no key here"
-    listed = ", ".join(names[:_LISTED])
-    return f"one of {listed}" + (", ..." if len(names) > _LISTED else "")
-
-
-def _elsewhere(name: str) -> str:
-    """A hint where the key is known in another section."""
-    if name == "<<":
-        return "merge keys are not read; compose with `extends`"
-    for section, field in Recipe.model_fields.items():
-        for annotation in shape.branches(shape.field_type(field), None):
-            if name in shape.keys_of(annotation, None):
-                return f"`{name}` belongs to `{section}`"
-    return ""
-
-
-def kind_of(value: Any) -> str:
-    """A value in words, for `got ...`."""
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    if value is None:
-        return "nothing"
-    words = {bool: "", int: "the number ", float: "the number ", str: "the text "}
-    return words[type(value)] + shown(value)
-
-
-def shown(value: Any) -> str:
-    """A value as it would be written, shortened."""
-    text = json.dumps(value, ensure_ascii=False) if not isinstance(value, dict | list) else "..."
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _type_hint(value: Any, types: list[Any]) -> str:
-    wanted = [shape.bare(t) for t in types]
-    if isinstance(value, str) and bool in wanted and value.lower() in ("yes", "no", "on", "off"):
-        return "write true or false"
-    if isinstance(value, int | float) and not isinstance(value, bool) and str in wanted:
-        return f'quote it: "{shown(value)}"'
-    if isinstance(value, str) and (int in wanted or float in wanted):
-        return "write the number without quotes, blanks or `_`" if value[:1].isdigit() else ""
-    if isinstance(value, str) and any(get_origin(w) in (list, tuple) for w in wanted):
-        return f"a list of one: [{value}]"
-    return ""
+def _stray_keys(call: Call, root: Node) -> Iterator[Fault]:
+    """Keys beside a call that mean nothing there."""
+    for name, place in call.stray.items():
+        path = (*call.path[:-1], name)
+        meant, hint = key_meant("beside", name, call.beside)
+        near = (meant,) if meant else close_names(name, call.beside)
+        message = f"unknown key `{name}` beside the {call.kind} `{call.name}`"
+        expected = f"one of {', '.join(call.beside)}"
+        yield Fault(message, place.where(path), expected, near, hint)
+    holder = root.at(call.path[:-1])
+    if call.stray and holder is not None:
+        holder.faulty = True  # that there are two keys is told
 
 
 def _check_call(call: Call, root: Node) -> Iterator[Fault]:
     """The name and the arguments of one registered call."""
+    yield from _stray_keys(call, root)
     if call.name in call.local:
-        if call.arguments.mapping:
-            yield Fault(
-                f"the block `{call.name}` takes no arguments", call.place.where(call.path), "{}"
-            )
+        block = call.local[call.name]
+        yield from use_faults(call.name, call.arguments, block, call.path, call.free)
         return
     registry = KINDS[call.kind]
+    call = _place_card(call, root)
     entry = registry.find(call.name)
     if entry is None:
         names = [*registry.names(), *call.local]
@@ -253,8 +95,8 @@ def _check_call(call: Call, root: Node) -> Iterator[Fault]:
             f"unknown {call.kind} `{call.name}`",
             call.place.where(call.name_path),
             f"a registered {call.kind}",
-            close_names(call.name, names),
-            registry.hint(call.name),
+            name_meant(call.kind, call.name, names) or close_names(call.name, names),
+            _quoted(call.name) or registry.hint(call.name),
         )
         return
     if not isinstance(call.arguments.value, dict):
@@ -264,12 +106,17 @@ def _check_call(call: Call, root: Node) -> Iterator[Fault]:
             f"the arguments of `{call.name}` must be a mapping, got {got}", where, "a mapping"
         )
         return
-    schema = shape.Arguments(call.kind, call.name, call.own)
     try:
+        schema = shape.Arguments(call.kind, call.name, call.own)
         entry.model.model_validate_json(json.dumps(call.arguments.plain()))
     except ValidationError as error:
-        yield from translate(error, schema, call.arguments, call.path)
+        yield from translate(error, schema, call.arguments, call.path, call.free)
         return
+    except ConfigError as error:
+        yield from _unfit(error, call)
+        return
+    if call.kind == "layer" and call.name in LOOPS:
+        yield from loop_faults(call.name, call.arguments, call.local, call.path)
     for nested in _nested(call, entry):
         yield from [nested] if isinstance(nested, Fault) else _check_call(nested, root)
     yield from _resolve_paths(call)
@@ -277,25 +124,51 @@ def _check_call(call: Call, root: Node) -> Iterator[Fault]:
         _fill_defaults(call, root)
 
 
+def _place_card(call: Call, root: Node) -> Call:
+    """A data set may be a card's file: its path starts where its recipe lies."""
+    node = root.at(call.name_path) if call.kind == "data set" else None
+    if node is None or not assets.is_path(call.name):
+        return call
+    base = FilePath(node.base) if node.base else FilePath.cwd()
+    node.value = os.path.normpath(base / FilePath(call.name).expanduser())
+    return replace(call, name=node.value)
+
+
+def _unfit(error: ConfigError, call: Call) -> Iterator[Fault]:
+    """What is wrong with what is registered, or with a card: its own places, or where it is called."""
+    if error.faults:
+        yield from error.faults
+    else:
+        where = call.place.where(call.name_path)
+        yield Fault(error.message, where, hint=error.hint or "")
+
+
+def _quoted(name: str) -> str:
+    """A hint for quotes that reached the value: `-o` takes text as it is."""
+    return "leave out the quotes: text is taken as it is" if name[:1] in ("'", '"') else ""
+
+
 def _nested(call: Call, entry: Entry) -> Iterator[Call | Fault]:
-    """Calls among the arguments: `init: {constant: {value: 1}}`."""
+    """Calls among the arguments: `init: {constant: {value: 1}}`, and those in lists."""
     for key, node in call.arguments.mapping.items():
-        marker = call_in(entry.parameters[key].annotation)
-        if marker is None or node.value is None:
-            continue
-        path = (*call.path, key)
-        if isinstance(node.value, str):
-            empty = Node({}, node.origin, node.key, node.base)
-            yield Call(marker.kind, node.value, path, empty, node.origin, path)
-            continue
-        if len(node.mapping) != 1:
-            message = f"expected exactly one {marker.kind} here, found {_listed(node.mapping)}"
-            yield Fault(message, node.origin.where(path), "a name, or a mapping with one key")
-            continue
-        for name, below in node.mapping.items():
-            given = Node({}, below.origin, below.key) if below.value is None else below
-            place = below.key or below.origin
-            yield Call(marker.kind, name, (*path, name), given, place, (*path, name))
+        annotation = entry.parameters[key].annotation
+        for below, marker in calls_within(annotation, node.plain()):
+            found = node.at(below)
+            if found is not None:
+                yield _nested_call(marker.kind, found, (*call.path, key, *below))
+
+
+def _nested_call(kind: str, node: Node, path: Path) -> Call | Fault:
+    if isinstance(node.value, str):
+        empty = Node({}, node.origin, node.key, node.base)
+        return Call(kind, node.value, path, empty, node.origin, path)
+    if len(node.mapping) != 1:
+        message = f"expected exactly one {kind} here, found {_listed(node.mapping)}"
+        return Fault(message, node.origin.where(path), "a name, or a mapping with one key")
+    name, below = next(iter(node.mapping.items()))
+    given = Node({}, below.origin, below.key, below.base) if below.value is None else below
+    place = below.key or below.origin
+    return Call(kind, name, (*path, name), given, place, (*path, name))
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -313,7 +186,11 @@ def _resolve_paths(call: Call) -> Iterator[Fault]:
                 yield Fault("a path must not be empty", leaf.origin.where(path), "a path")
             elif isinstance(leaf.value, str):
                 base = FilePath(leaf.base) if leaf.base else FilePath.cwd()
-                leaf.value = os.path.normpath(base / FilePath(leaf.value).expanduser())
+                whole = os.path.normpath(base / FilePath(leaf.value).expanduser())
+                if not is_unicode(whole):
+                    message = "the folder's name is not UTF-8, so that no recipe can hold it"
+                    yield Fault(message, leaf.origin.where(path), "an absolute path in UTF-8")
+                leaf.value = whole
 
 
 def _fill_defaults(call: Call, root: Node) -> None:
@@ -323,20 +200,7 @@ def _fill_defaults(call: Call, root: Node) -> None:
     assert isinstance(section.value, dict)
     for parameter in entry.parameters.values():
         if not parameter.required and parameter.name not in section.value:
-            section.value[parameter.name] = node_of(_writable(parameter.default), DEFAULT)
-
-
-def _writable(value: Any) -> Any:
-    """A default as YAML can hold it. Raises TypeError for one that it cannot."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, list | tuple):
-        return [_writable(v) for v in value]
-    if isinstance(value, dict):
-        return {str(k): _writable(v) for k, v in value.items()}
-    if isinstance(value, FilePath):
-        return str(value)
-    raise TypeError(f"the default {value!r} of a registered function cannot be written as YAML")
+            section.value[parameter.name] = node_of(writable(parameter.default), DEFAULT)
 
 
 def _check_names(root: Node) -> Iterator[Fault]:

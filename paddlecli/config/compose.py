@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 
 from paddlecli import settings
@@ -19,7 +19,7 @@ from paddlecli.config.nodes import (
     split_path,
 )
 from paddlecli.config.sections import pick_model, pick_optimizer
-from paddlecli.config.yaml_text import Source, parse, scalar_of
+from paddlecli.config.yaml_text import Source, decode, is_unicode, parse, scalar_of
 from paddlecli.errors import Fault, Where
 
 WantsText = Callable[[Path, Node], bool | None]
@@ -45,10 +45,12 @@ def merge(base: Node, over: Node, path: Path = ()) -> Node:
 
 
 def _replaces(base: Node, over: Node, path: Path) -> bool:
-    if path[:1] == ("model",) and path[-1] == "loss":
+    if path[:1] == ("model",) and path[-1] in ("loss", "initializer", "regularizer"):
         return True
     if path[:1] == ("optimizer",) and path[-1] in ("regularizer", "clip"):
         return True
+    if path == ("model",) and set(over.mapping) <= {"parameters"}:
+        return False  # settings of parameters go with both kinds of networks
     if path == ("model",) and pick_model(base.plain()) != pick_model(over.plain()):
         return True
     if path == ("optimizer",) and pick_optimizer(base.plain()) != pick_optimizer(over.plain()):
@@ -59,40 +61,72 @@ def _replaces(base: Node, over: Node, path: Path) -> bool:
     return name is not None and known is not None and name.value != known.value
 
 
+class FromFile(str):
+    """`KEY=FILE`, as given with `--set-file`: the key's value is what the file holds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One `-o`: `parts` of the path, and the source that holds the value (None: delete)."""
+    """One change: `parts` of the path, and the source of the value's text (None: delete).
+
+    option: the whole option, as errors show it. value: the text as it was given, for settings that
+    take text; that of a file without its last line end.
+    """
 
     parts: list[str]
-    value: str | None
-    source: Source
-    start: int
-
-    @property
-    def origin(self) -> Origin:
-        """The option itself."""
-        return Origin("command line", "-o", self.source.option, 1, self.source.text)
+    source: Source | None
+    option: Origin
+    value: str = ""
 
     def where(self, key: str = "") -> Where:
         """The option, as errors carry it."""
-        return self.origin.where(key or ".".join(self.parts))
+        return self.option.where(key or ".".join(self.parts))
 
 
 def read_override(text: str, number: int) -> Override | Fault:
-    """`a.b=v` or `~a.b`; the first `=` splits."""
-    source = Source("-o", base=str(FilePath.cwd()), option=number)
-    source.set_text(text)
-    where = Where("-o", number, 1, "", text)
+    """`a.b=v`, `~a.b`, or a FromFile; the first `=` splits. The option is the `number`th of its
+    kind."""
+    name = "--set-file" if isinstance(text, FromFile) else "-o"
+    option = Origin("command line", name, number, 1, text)
+    if not is_unicode(text):
+        return Fault("this is not UTF-8", option.where(""), "UTF-8 text")
     path, equals, value = text.partition("=")
-    delete = path.startswith("~")
-    parts = split_path(path.removeprefix("~").strip())
+    delete = path.startswith("~") and name == "-o"
+    form = "`key.key=value` or `~key.key`" if name == "-o" else "`key.key=FILE`"
+    parts = split_path(path.removeprefix("~" if delete else "").strip())
     if parts is None:
-        return Fault("this is not a path of keys", where, "`key.key=value` or `~key.key`")
+        return Fault("this is not a path of keys", option.where(""), form)
     if delete and equals:
-        return Fault("`~` deletes and takes no value", where, "`~key.key`")
+        return Fault("`~` deletes and takes no value", option.where(""), "`~key.key`")
     if not delete and not equals:
-        return Fault("a `=` is missing", where, "`key.key=value` or `~key.key`")
-    return Override(parts, None if delete else value, source, len(path) + 1)
+        return Fault("a `=` is missing", option.where(""), form)
+    if delete:
+        return Override(parts, None, option)
+    if name == "--set-file":
+        found = _content(value, option, ".".join(parts))
+        if isinstance(found, Fault):
+            return found
+        return Override(parts, found, option, found.text.removesuffix("\n"))
+    source = Source("-o", base=str(FilePath.cwd()), option=number, shift=len(path) + 1)
+    source.set_text(value)
+    return Override(parts, source, option, value)
+
+
+def _content(file: str, option: Origin, key: str) -> Source | Fault:
+    """The text of a file, or what is wrong with it."""
+    path = FilePath(file).expanduser()
+    source = Source(file, base=str(path.parent.resolve()))
+    if not file:
+        return Fault("the name of the file is empty", option.where(key), "a path")
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        return Fault(f"cannot read the file `{file}`: {reason}", option.where(key), "a file")
+    if decode(raw, source):
+        return source
+    found = source.text_faults[0]
+    return replace(found, where=replace(found.where, key=key))
 
 
 def apply_override(root: Node, override: Override, wants_text: WantsText) -> list[Fault]:
@@ -102,7 +136,7 @@ def apply_override(root: Node, override: Override, wants_text: WantsText) -> lis
         hint = "write it in the file"
         return [Fault("`extends` is read before `-o`", override.where(), hint=hint)]
     holder, reached = root.nearest(path[:-1])
-    if override.value is None:
+    if override.source is None:
         return _delete(root, path, override)
     if not isinstance(holder.value, dict | list) and holder.value is not None:
         key = dotted(reached)
@@ -115,44 +149,44 @@ def apply_override(root: Node, override: Override, wants_text: WantsText) -> lis
 def _value(
     root: Node, path: Path, override: Override, wants_text: WantsText
 ) -> tuple[Node, list[Fault]]:
-    text = override.value or ""
-    origin = Origin("command line", "-o", override.source.option, override.start + 1,
-                    override.source.text)  # fmt: skip
-    key = override.origin
+    source = override.source
+    assert source is not None
     textual = wants_text(path, root)
-    literal = Node(text, origin, key, override.source.base, text)
+    text = override.value
+    literal = Node(text, source.origin(0), override.option, source.base)
     if textual:
-        return literal, []
-    source = Source("-o", base=override.source.base, option=override.source.option)
-    source.shift = override.start
-    source.set_text(text)
-    parsed = parse(source) if text.strip() else Node(None, origin)
+        return _marked(literal, override), []
+    parsed = parse(source) if text.strip() else Node(None, source.origin(0))
     faults = [*source.text_faults, *source.schema_faults]
     if textual is None and (faults or parsed is None or not isinstance(parsed.value, dict | list)):
         if isinstance(scalar_of(text), bool | int | float) and not faults and parsed is not None:
-            return _marked(parsed, key, override), []
-        return literal, []
+            return _marked(parsed, override), []
+        return _marked(literal, override), []
     if faults or parsed is None:
-        full = [Fault(f.message, _shown(f.where, override, path), f.expected, f.nearest, f.hint)
-                for f in faults]  # fmt: skip
+        full = [replace(f, where=_shown(f.where, override, path)) for f in faults]
         return literal, full or [Fault("this is not YAML", override.where(dotted(path)))]
-    return _marked(parsed, key, override), []
+    return _marked(parsed, override), []
 
 
 def _shown(where: Where, override: Override, path: Path) -> Where:
-    return Where("-o", where.line, where.column, dotted(path), override.source.text)
+    """A place in an option with the whole option as its line; one in a file stays as it is."""
+    key = where.key or dotted(path)
+    text = override.option.text if where.file == "-o" else where.text
+    return replace(where, key=key, text=text)
 
 
-def _marked(node: Node, key: Origin, override: Override) -> Node:
-    """The parsed value with the whole option as its source line."""
-    for _, below in node.walk():
-        below.origin = Origin("command line", "-o", key.line, below.origin.column, key.text)
-        if below.key is not None:
-            below.key = Origin("command line", "-o", key.line, below.key.column, key.text)
-        below.base = override.source.base
-    node.key = key
-    if not isinstance(node.value, dict | list):
-        node.text = override.value
+def _marked(node: Node, override: Override) -> Node:
+    """The value with its option: as the source line, and as the place of the key."""
+    source, option = override.source, override.option
+    assert source is not None
+    if source.option:
+        for _, below in node.walk():
+            below.origin = replace(below.origin, text=option.text)
+            if below.key is not None:
+                below.key = replace(below.key, text=option.text)
+        if not isinstance(node.value, dict | list):
+            node.text = override.value
+    node.key = option
     return node
 
 
@@ -169,7 +203,7 @@ def _set(root: Node, path: Path, value: Node, override: Override) -> list[Fault]
                 return [fault]
             assert isinstance(part, int)
             if part == len(node.value):
-                node.value.append(Node(None, override.origin))
+                node.value.append(Node(None, override.option))
             if last:
                 value.key = node.value[part].key
                 node.value[part] = value
@@ -178,7 +212,7 @@ def _set(root: Node, path: Path, value: Node, override: Override) -> list[Fault]
             if last:
                 node.value[str(part)] = value
             else:
-                empty = Node(None, override.origin, override.origin)
+                empty = Node(None, override.option, override.option)
                 node.value.setdefault(str(part), empty)
             node = node.value[str(part)]
     return []
@@ -191,7 +225,9 @@ def _index_fault(node: Node, path: Path, override: Override) -> Fault | None:
     return Fault(
         f"`{dotted(path[:-1])}` is a list of {count}, `{path[-1]}` is no place in it",
         override.where(dotted(path)),
-        f"0 to {count - 1}, or {count} to append" if count else "0 to append",
+        f"{'0 to ' if count > 1 else ''}{count - 1}, or {count} to append"
+        if count
+        else "0 to append",
     )
 
 
@@ -278,7 +314,8 @@ class Interpolation:
             return None
         for below_path, below in list(found.walk(target)):
             self._resolve(below_path, below)
-        if found is node or node.faulty:
+        if found is node or node.faulty or found.faulty:
+            node.faulty = True
             return None
         return found.copy()
 
@@ -290,6 +327,9 @@ class Interpolation:
         if text is None:
             hint = f"set it, or give a default: ${{env:{name}:value}}"
             self._fault(node, path, f"the environment variable `{name}` is not set", hint=hint)
+            return None
+        if not is_unicode(text):
+            self._fault(node, path, f"the value of `{name}` is not UTF-8", "UTF-8 text")
             return None
         value: Plain = text if self.wants_text(path, self.root) else scalar_of(text)
         if isinstance(value, float) and value != value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -33,6 +34,19 @@ def plain_section(value: Any) -> Any:
     return value
 
 
+def writable(value: Any) -> Any:
+    """A default as YAML can hold it. Raises TypeError for one that it cannot."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [writable(v) for v in value]
+    if isinstance(value, dict):
+        return {str(k): writable(v) for k, v in value.items()}
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"the default {value!r} of a registered function cannot be written as YAML")
+
+
 class _Dumper(yaml.SafeDumper):
     """PyYAML's dumper, taught when text must be quoted under YAML 1.2."""
 
@@ -40,10 +54,18 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+def _escaped(value: Any) -> Any:
+    """Values (not keys: those refer to nothing) with `$${` for `${`."""
+    if isinstance(value, str):
+        return value.replace("${", "$${")
+    if isinstance(value, dict):
+        return {k: _escaped(v) for k, v in value.items()}
+    return [_escaped(v) for v in value] if isinstance(value, list | tuple) else value
+
+
 def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
-    escaped = value.replace("${", "$${")
     style = '"' if not value.isprintable() else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", escaped, style=style)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
 def _number(dumper: _Dumper, value: float) -> yaml.ScalarNode:
@@ -66,7 +88,7 @@ _Dumper.add_representer(list, _sequence)
 def to_yaml(value: Any) -> str:
     """`value` as block YAML in its own order; text that holds `${` is escaped as `$${`."""
     text: str = yaml.dump(
-        value,
+        _escaped(value),
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,

@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path as FilePath
 
 from paddlecli import assets
 from paddlecli.config import shape
-from paddlecli.config.check import check, kind_of
-from paddlecli.config.compose import Interpolation, Override, apply_override, merge, read_override
+from paddlecli.config.check import check
+from paddlecli.config.compose import (
+    FromFile,
+    Interpolation,
+    Override,
+    apply_override,
+    merge,
+    read_override,
+)
 from paddlecli.config.dump import plain_section
 from paddlecli.config.nodes import DEFAULT, Node, Origin, Path, close_names, node_of
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.schema import Checkpoint, Predict, Train
+from paddlecli.config.translate import kind_of
 from paddlecli.config.yaml_text import Source, decode, parse
 from paddlecli.errors import ConfigError, Fault, Where
 
@@ -26,19 +34,26 @@ __all__ = ["Recipe", "load_recipe"]
 
 
 def load_recipe(
-    source: str | FilePath, overrides: Sequence[str] = (), *, built: bool = False
+    source: str | FilePath,
+    overrides: Sequence[str] = (),
+    *,
+    built: bool = False,
+    unused: Collection[str] = (),
 ) -> Recipe:
     """Read a recipe, its `extends` and the overrides, and check all of it.
 
     source: a path (`./x.yaml`, or any Path), a shipped recipe's name (`fit_a_line`), or `-` for
     stdin.
-    overrides: `a.b=value` or `~a.b`, as given with `-o`.
+    overrides: `a.b=value` or `~a.b`, as given with `-o`; FromFile("a.b=FILE"), as given with
+    `--set-file`. Files come first, so that an option beside them may change what they hold.
     built: the network exists already, so names in `model` and `metrics` are not looked up.
+    unused: other sections whose names are not looked up.
     Raises ConfigError with all faults of the first stage that has any.
     """
     files = _Files()
     root = files.recipe(source if isinstance(source, str) else str(source.absolute()))
-    options = [read_override(text, n) for n, text in enumerate(overrides, 1)]
+    options = [*_numbered(o for o in overrides if isinstance(o, FromFile)),
+               *_numbered(o for o in overrides if not isinstance(o, FromFile))]  # fmt: skip
     faults = [*files.text_faults, *(o for o in options if isinstance(o, Fault))]
     if faults or root is None:
         raise ConfigError.of(faults, files.subject)
@@ -51,7 +66,7 @@ def load_recipe(
     assert isinstance(root.value, dict)
     root.value.setdefault("name", Node(files.default_name, DEFAULT))
     faults += Interpolation(root, defaults, _wants_text).run()
-    recipe, found = check(root, built)
+    recipe, found = check(root, built, unused)
     if recipe is None or faults:
         raise ConfigError.of([*faults, *found], files.subject)
     recipe._source = files.subject
@@ -59,6 +74,10 @@ def load_recipe(
     recipe._origins = {p: n.origin for p, n in root.walk()}
     recipe._mappings = frozenset(p for p, n in root.walk() if isinstance(n.value, dict))
     return recipe
+
+
+def _numbered(texts: Iterable[str]) -> list[Override | Fault]:
+    return [read_override(text, n) for n, text in enumerate(texts, 1)]
 
 
 def _wants_text(path: Path, root: Node) -> bool | None:
@@ -70,6 +89,7 @@ class _Files:
 
     def __init__(self) -> None:
         self.sources: list[Source] = []
+        self.known: dict[FilePath, Node | None] = {}
         self.faults: list[Fault] = []
         self.subject = ""
         self.default_name = ""
@@ -166,7 +186,11 @@ class _Files:
             where = item.origin.where("extends")
             self.faults.append(Fault(f"`extends` goes round in a circle: {chain}", where))
             return None
-        return self._tree(path, _display(path), str(path.parent.resolve()), above)
+        whole = path.resolve()
+        if whole not in self.known:  # a file is read once, however many files extend it
+            self.known[whole] = self._tree(path, _display(path), str(whole.parent), above)
+        found = self.known[whole]
+        return None if found is None else found.copy()
 
 
 def find_recipe(text: str, base: FilePath) -> FilePath | Fault:
@@ -186,9 +210,14 @@ def _find(
         path = base / FilePath(text).expanduser()
         if path.is_file():
             return path
-        what = "is a folder" if path.is_dir() else "does not exist"
-        hint = "" if not path.is_dir() else f"name the file in it: {text.rstrip('/')}/config.yaml"
-        return Fault(f"the file `{text}` {what}", where, hint=hint)
+        if not path.is_dir():
+            found = close_names(path.name, [p.name for p in path.parent.glob("*.y*ml")])
+            near = tuple(text.removesuffix(path.name) + name for name in found)
+            return Fault(f"the file `{text}` does not exist", where, nearest=near)
+        files = sorted(p.name for p in path.glob("*.yaml"))
+        first = "config.yaml" if "config.yaml" in files else next(iter(files), "")
+        hint = f"name the file in it: {text.rstrip('/')}/{first}" if first else ""
+        return Fault(f"the file `{text}` is a folder", where, "a file", hint=hint)
     for kind in kinds:
         found = assets.find(kind, text)
         if found is not None:

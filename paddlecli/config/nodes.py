@@ -23,7 +23,8 @@ _SEGMENT = re.compile(r'"([^"]*)"|\'([^\']*)\'|([^."\']+)')
 class Origin:
     """Where a resolved value came from: a file, an `-o` on the command line, or a default.
 
-    `file` is "-o" for the command line, `line` then counts the options. `text` is the source line.
+    `file` is the option for the command line ("-o", "--set-file"), `line` then counts its uses.
+    `text` is the source line.
     """
 
     kind: Literal["file", "command line", "default"] = "default"
@@ -35,7 +36,12 @@ class Origin:
     def __str__(self) -> str:
         if self.kind == "file":
             return f"{self.file}:{self.line}:{self.column}"
-        return f"-o {self.text}" if self.kind == "command line" else "default"
+        return f"{self.file} {self.text}" if self.kind == "command line" else "default"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form used by `--json`."""
+        return {"kind": self.kind, "file": self.file, "line": self.line, "column": self.column,
+                "text": str(self)}  # fmt: skip
 
     def where(self, path: Path | str = ()) -> Where:
         """The place, as errors carry it, for the setting at `path`."""

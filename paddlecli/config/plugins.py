@@ -1,25 +1,31 @@
 """Users' own code: `--code FILE.py`, and packages with the entry-point group `paddlecli.plugins`.
 
-Both register names in the registries while they are imported. What they raise is shown with the
-part of the traceback that lies in the user's own files.
+Both register names in the registries while they are imported. What they raise, then or later, is
+shown with the part of the traceback that lies in the user's own files.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddlecli.errors import ConfigError, UserCodeError
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 GROUP = "paddlecli.plugins"
-_loaded: set[str] = set()
+_LARGEST = 1 << 20
+"""Bytes of a file that is searched for a registration; a longer one is passed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +36,34 @@ class CodeFile:
     sha256: str
 
 
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """An installed plug-in: its name, and the distribution it comes from with its version."""
+
+    name: str
+    distribution: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"the plug-in {self.name} ({self.distribution} {self.version})"
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """What was imported: files by path with what they are, plug-ins by name, and where user code
+    lies: files, and folders of packages."""
+
+    files: dict[str, CodeFile]
+    plugins: dict[str, Plugin]
+    places: set[str]
+
+
+_loaded = _Loaded({}, {}, set())
+
+
 def load_code(files: Sequence[str | Path] = ()) -> tuple[CodeFile, ...]:
-    """Import the installed plug-ins, then each file in order, as a module of its own; all once.
+    """Import the installed plug-ins, then each file in order, as a module of its own; all once. A
+    file whose content has changed since is imported anew, and what it registered is forgotten.
 
     Returns what the files are, for the record of a run.
     Raises ConfigError for a file that is missing, UserCodeError for what user code raises.
@@ -39,7 +71,8 @@ def load_code(files: Sequence[str | Path] = ()) -> tuple[CodeFile, ...]:
     from importlib.metadata import entry_points
 
     for point in entry_points(group=GROUP):
-        _once(f"{GROUP}:{point.name}", f"plugin {point.name}", point.load)
+        if point.name not in _loaded.plugins:
+            _load_plugin(point)
     found: dict[str, CodeFile] = {}
     for file in files:
         path = Path(file).expanduser().resolve()
@@ -47,14 +80,44 @@ def load_code(files: Sequence[str | Path] = ()) -> tuple[CodeFile, ...]:
             raise ConfigError(f"--code {file}: the file does not exist")
         if path.suffix != ".py":
             raise ConfigError(f"--code {file}: expected a Python file, `NAME.py`")
-        _once(str(path), str(file), partial(_import_file, path))
-        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        found[str(path)] = CodeFile(str(path), sha256)
+        found[str(path)] = _load_file(path, str(file))
     return tuple(found.values())
 
 
+def plugins() -> tuple[Plugin, ...]:
+    """The installed plug-ins that were loaded."""
+    return tuple(_loaded.plugins.values())
+
+
+def _load_plugin(point: EntryPoint) -> None:
+    dist = point.dist
+    name, version = ("", "") if dist is None else (dist.name, dist.version)
+    plugin = Plugin(point.name, name, version)
+    hint = f"pip uninstall {name}, or install a version that works" if name else None
+    _guarded(str(plugin), point.load, hint)
+    module = sys.modules.get(point.module.partition(".")[0])
+    paths = list(getattr(module, "__path__", ()))
+    _loaded.places.update(paths or [str(getattr(module, "__file__", ""))])
+    _loaded.plugins[point.name] = plugin
+
+
+def _load_file(path: Path, shown: str) -> CodeFile:
+    key = str(path)
+    file = CodeFile(key, hashlib.sha256(path.read_bytes()).hexdigest())
+    if _loaded.files.get(key) != file:
+        _loaded.files.pop(key, None)
+        _loaded.places.add(key)
+        _guarded(shown, partial(_import_file, path), None)
+        _loaded.files[key] = file
+    return file
+
+
 def _import_file(path: Path) -> None:
-    name = f"paddlecli_user_{path.stem}_{abs(hash(str(path))):x}"
+    from paddlecli.config.registry import KINDS
+
+    name = f"paddlecli_user_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    for registry in KINDS.values():
+        registry.forget(name)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -62,41 +125,73 @@ def _import_file(path: Path) -> None:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException as error:
         del sys.modules[name]
+        for registry in KINDS.values():
+            registry.forget(name)
+        if isinstance(error, ModuleNotFoundError) and _beside(path, error.name):
+            hint = (
+                f"{error.name}.py lies beside it, but a code file stands alone: put both into one "
+                f"file, or install them as a package with the entry-point group {GROUP}"
+            )
+            message = f"{path.name} failed: {error}"
+            raise UserCodeError(message, user_trace(error), hint) from error
         raise
 
 
-def _once(key: str, what: str, load: Callable[[], Any]) -> None:
-    if key in _loaded:
-        return
+def _beside(path: Path, name: str | None) -> bool:
+    return bool(name) and (path.parent / f"{name}.py").is_file()
+
+
+def _guarded(what: str, load: Callable[[], Any], hint: str | None) -> None:
     try:
         load()
-        _loaded.add(key)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, UserCodeError):
         raise
     except ConfigError as error:
         raise UserCodeError(f"{what}: {error.message}", user_trace(error), error.hint) from error
     except BaseException as error:
         message = f"{what} failed: {type(error).__name__}: {error}"
-        raise UserCodeError(message, user_trace(error)) from error
+        raise UserCodeError(message, user_trace(error), hint) from error
 
 
+@contextmanager
+def isolated() -> Iterator[None]:
+    """Nothing counts as loaded at the start of the `with`; afterwards all is as before."""
+    global _loaded
+    saved, _loaded = _loaded, _Loaded({}, {}, set())
+    try:
+        yield
+    finally:
+        _loaded = saved
+
+
+# ---- what to tell ----
 def raised_by_user(error: BaseException) -> UserCodeError | None:
     """What to tell when a function of a loaded file raised; None where no such file took part."""
     for depth, (frame, line) in enumerate(traceback.walk_tb(error.__traceback__)):
         file = frame.f_code.co_filename
-        if file in _loaded:
+        if is_users(file):
             message = f"{Path(file).name}, line {line}: {type(error).__name__}: {error}"
             return UserCodeError(message, user_trace(error, depth))
     return None
 
 
+def is_users(file: str) -> bool:
+    """Whether a source file is one of the user's: given with --code, or of a plug-in."""
+    return file in _loaded.places or any(file.startswith(f"{p}/") for p in _loaded.places)
+
+
 def user_trace(error: BaseException, above: int = 0) -> str:
     """The traceback without the first `above` frames and without those of this package and of
-    Python's import machinery."""
-    package = str(Path(__file__).resolve().parent.parent)
+    Python's import machinery; of the errors behind it those that have frames left."""
     found = traceback.TracebackException.from_exception(error, capture_locals=False)
+    _trim(found, above)
+    return "".join(found.format())
+
+
+def _trim(found: traceback.TracebackException, above: int) -> None:
+    package = str(Path(__file__).resolve().parent.parent)
     kept = [
         frame
         for frame in found.stack[above:]
@@ -104,5 +199,49 @@ def user_trace(error: BaseException, above: int = 0) -> str:
         and "importlib" not in Path(frame.filename).parts
     ]
     found.stack = traceback.StackSummary.from_list(kept)
-    found.__cause__ = found.__context__ = None
-    return "".join(found.format())
+    for name in ("__cause__", "__context__"):
+        behind = getattr(found, name)
+        if behind is not None:
+            _trim(behind, 0)
+            if not behind.stack:
+                setattr(found, name, None)
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """Where a registered function is written, for messages: `own.py:12`, or its module."""
+    target = getattr(function, "__init__", None) if isinstance(function, type) else function
+    code = getattr(target, "__code__", None)
+    if code is not None and is_users(code.co_filename):
+        return f"{Path(code.co_filename).name}:{code.co_firstlineno}"
+    return str(getattr(function, "__module__", "?"))
+
+
+def hint(kind: str, name: str) -> str:
+    """How to make a name of one's own known: which files were loaded, and the `--code` to add where
+    a file of the working directory registers it."""
+    given = [*(Path(p).name for p in _loaded.files), *map(str, _loaded.plugins.values())]
+    loaded = f"{', '.join(given)} registered no {kind} `{name}`; " if given else ""
+    for file in _registering(name, Path.cwd()):
+        if str(file.resolve()) not in _loaded.files:
+            return f"{loaded}{file.name} registers `{name}`: add --code {file.name}"
+    return f"{loaded}your own comes with --code FILE.py that registers `{name}`"
+
+
+def _registering(name: str, folder: Path) -> Iterator[Path]:
+    """Python files of a folder that seem to register a name; nothing is run."""
+    wanted = re.compile(rf"""\.register\(\s*(['"]){re.escape(name)}\1""")
+    for file in _python_files(folder):
+        try:
+            if file.stat().st_size <= _LARGEST and wanted.search(
+                file.read_text("utf-8", "replace")
+            ):
+                yield file
+        except OSError:
+            continue
+
+
+def _python_files(folder: Path) -> Iterable[Path]:
+    try:
+        return sorted(folder.glob("*.py"))[:200]
+    except OSError:
+        return ()

@@ -9,12 +9,14 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr
 
-from paddlecli.config.nodes import DEFAULT, Origin, Path
+from paddlecli.config.nodes import DEFAULT, Origin, Path, dotted
 from paddlecli.config.schema import (
     AnyOptimizer,
     Bounds,
+    CallbackCall,
     Checkpoint,
     Data,
+    EarlyStopping,
     MetricCall,
     MetricName,
     Model,
@@ -24,7 +26,7 @@ from paddlecli.config.schema import (
 )
 from paddlecli.config.sections import Section
 from paddlecli.config.types import Name
-from paddlecli.errors import Where
+from paddlecli.errors import Fault, Where
 
 
 class Recipe(Section):
@@ -55,6 +57,10 @@ class Recipe(Section):
     """What is measured beside the loss."""
     checkpoint: Checkpoint = Checkpoint()
     """When the run is saved."""
+    early_stopping: EarlyStopping | None = None
+    """When the training ends before its last epoch."""
+    callbacks: tuple[CallbackCall, ...] = ()
+    """Python that is called between steps: `stop_file`, or your own."""
     expect: dict[MetricName, Bounds] = Field(default_factory=dict)
     """Results that a good run reaches, by split and metric; shown at the end, not enforced."""
     predict: Predict = Predict()
@@ -97,11 +103,24 @@ class Recipe(Section):
                 return found.where(path)
         return DEFAULT.where(path)
 
-    def quoted(self, where: Where) -> Where:
-        """The same place with its source line, where the recipe has a value there."""
+    def quoted(self, fault: Fault) -> Fault:
+        """A fault of the network with its source line and the key that stands there; the layer's
+        path, which it carried as its key, goes into the message."""
+        text, key = self._written_at(fault.where)
+        layer = fault.where.key
+        named = not layer or layer in fault.message
+        message = fault.message if named else f"{fault.message} (in `{layer}`)"
+        uses = tuple(replace(u, text=u.text or self._written_at(u)[0]) for u in fault.uses)
+        return replace(
+            fault, message=message, where=replace(fault.where, text=text, key=key), uses=uses
+        )
+
+    def _written_at(self, where: Where) -> tuple[str, str]:
+        """The source line of a place, and the key whose value begins there."""
         at = (where.file, where.line)
-        text = next((o.text for o in self._origins.values() if (o.file, o.line) == at), where.text)
-        return replace(where, text=text)
+        here = [(p, o) for p, o in self._origins.items() if (o.file, o.line) == at]
+        text = next((o.text for _, o in here), where.text)
+        return text, next((dotted(p) for p, o in here if o.column == where.column), "")
 
     def origins(self) -> Iterator[tuple[Path, Any, Origin]]:
         """Every resolved value that is not a mapping or a list of mappings: path, value, origin."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -55,14 +56,19 @@ class Entry:
     def parameters(self) -> dict[str, Parameter]:
         """The keyword-only parameters by name, in the order of the signature."""
         if self._parameters is None:
-            self._parameters = _parameters_of(self.function)
+            self._parameters = _parameters_of(self.name, self.function)
         return self._parameters
 
     @property
     def model(self) -> type[BaseModel]:
         """A pydantic model with one field a parameter (fields `p0`, `p1`...; aliases the names)."""
         if self._model is None:
-            self._model = _model_of(self.name, self.parameters)
+            try:
+                self._model = _model_of(self.name, self.parameters)
+            except ConfigError:
+                raise
+            except Exception as error:  # pydantic has no common class for hints it cannot read
+                raise _unfit(self.name, self.function, str(error).partition("\n")[0]) from error
         return self._model
 
     @property
@@ -107,18 +113,29 @@ class Registry:
         ours = any(package == module.partition(".")[0] for module in self.modules)
         known = self._entries.get(name) if ours else self.find(name)
         if known is not None and known.function is not function:
+            from paddlecli.config.plugins import place_of
+
             raise ConfigError(
-                f"the {self.kind} `{name}` is registered twice: in {known.module} and in "
-                f"{getattr(function, '__module__', '?')}"
+                f"the {self.kind} `{name}` is registered twice: in {place_of(known.function)} and "
+                f"in {place_of(function)}",
+                hint="a registered name is taken; choose another",
             )
         self._entries[name] = Entry(name, function)
+
+    def forget(self, module: str) -> None:
+        """Drop what functions of a module are registered as."""
+        for name in [n for n, e in self._entries.items() if e.module == module]:
+            del self._entries[name]
 
     def names(self) -> list[str]:
         """All registered names, sorted."""
         while self._waiting:
             _import_all(self._waiting.pop(0))
-        provided = {name for names, _ in self._providers for name in names()}
-        return sorted(provided | self._entries.keys())
+        return sorted(self.provided() | self._entries.keys())
+
+    def provided(self) -> set[str]:
+        """The names of the providers so far; no module is imported for it."""
+        return {name for names, _ in self._providers for name in names()}
 
     def find(self, name: str) -> Entry | None:
         """The entry of that name, None where there is none."""
@@ -146,10 +163,14 @@ class Registry:
         return found
 
     def hint(self, name: str) -> str:
-        """Which names exist and how to add one."""
+        """Which names exist, which files of the user's were read, and how to add the name."""
+        from paddlecli.config import plugins
+
         known = ", ".join(self.names())
         listed = f"known: {known}" if known else f"nothing provides any {self.kind} here"
-        return f"{listed}; your own comes with --code FILE.py that registers `{name}`"
+        other = next((k for k, r in KINDS.items() if r is not self and name in r._entries), None)
+        also = f"; `{name}` is a registered {other}" if other else ""
+        return f"{listed}{also}; {plugins.hint(self.kind, name)}"
 
     def bind(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Checked keyword arguments in their Python types (lists become tuples, and so on), with
@@ -167,9 +188,8 @@ class Registry:
             raise ConfigError(f"{self.kind} `{name}`: {key}: {first['msg']}") from None
         parameters = entry.parameters
         for key, value in arguments.items():
-            call = call_in(parameters[key].annotation)
-            if call is not None and value is not None:
-                call.bind(value)
+            for path, call in calls_within(parameters[key].annotation, value):
+                call.bind(_below(value, path))
         return {p: getattr(checked, f"p{i}") for i, p in enumerate(parameters)}
 
     @contextmanager
@@ -196,19 +216,42 @@ def _import_all(name: str) -> None:
             importlib.import_module(f"{name}.{found.name}")
 
 
-def _parameters_of(function: Callable[..., Any]) -> dict[str, Parameter]:
+def _parameters_of(name: str, function: Callable[..., Any]) -> dict[str, Parameter]:
     target = function.__init__ if inspect.isclass(function) else function
-    hints = typing.get_type_hints(target, include_extras=True)
+    given = [
+        p
+        for p in inspect.signature(function).parameters.values()
+        if p.kind is inspect.Parameter.KEYWORD_ONLY
+    ]
+    hints = _hints(name, target, [p.name for p in given])
     found: dict[str, Parameter] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
-            continue
-        if name not in hints:
-            raise TypeError(f"{function!r}: the keyword parameter `{name}` has no type hint")
+    for parameter in given:
         required = parameter.default is inspect.Parameter.empty
         default = None if required else parameter.default
-        found[name] = Parameter(name, hints[name], default, required)
+        found[parameter.name] = Parameter(parameter.name, hints[parameter.name], default, required)
     return found
+
+
+def _hints(name: str, target: Callable[..., Any], wanted: Iterable[str]) -> dict[str, Any]:
+    """Type hints of some parameters; those of others may name what is imported for type checkers
+    only."""
+    inner = inspect.unwrap(getattr(target, "__func__", target))
+    written = getattr(inner, "__annotations__", {})
+    for key in wanted:
+        if key not in written:
+            raise _unfit(name, target, f"the keyword parameter `{key}` has no type hint")
+    holder = types.SimpleNamespace(__annotations__={k: written[k] for k in wanted})
+    try:
+        return typing.get_type_hints(holder, getattr(inner, "__globals__", {}), include_extras=True)
+    except Exception as error:
+        text = f"a type hint cannot be read: {type(error).__name__}: {error}"
+        raise _unfit(name, target, text) from error
+
+
+def _unfit(name: str, function: Callable[..., Any], text: str) -> ConfigError:
+    from paddlecli.config.plugins import place_of
+
+    return ConfigError(f"{place_of(function)}: `{name}` cannot be called from a recipe: {text}")
 
 
 def _model_of(name: str, parameters: Mapping[str, Parameter]) -> type[BaseModel]:
@@ -255,11 +298,59 @@ class Call:
 
 def call_in(annotation: Any) -> Call | None:
     """The `Call` in the metadata of a type, also of an optional one."""
-    for part in (annotation, *typing.get_args(annotation)):
+    branches = typing.get_args(annotation) if _is_union(annotation) else ()
+    for part in (annotation, *branches):
         for item in getattr(part, "__metadata__", ()):
             if isinstance(item, Call):
                 return item
     return None
+
+
+def calls_within(annotation: Any, value: Any) -> Iterator[tuple[tuple[str | int, ...], Call]]:
+    """The parts of a plain value that are calls, with their paths below it: the value itself, or
+    what lies in its lists, mappings and sections."""
+    call = call_in(annotation)
+    if call is not None:
+        if value is not None:
+            yield (), call
+        return
+    for key, child, inside in _children(annotation, value):
+        yield from (((key, *path), found) for path, found in calls_within(inside, child))
+
+
+def _children(annotation: Any, value: Any) -> Iterator[tuple[str | int, Any, Any]]:
+    """Key, value and type of what lies directly in a list or a mapping."""
+    origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        yield from _children(inside[0], value)
+    elif _is_union(annotation):
+        for branch in inside:
+            yield from _children(branch, value)
+    elif origin in (list, tuple) and isinstance(value, list | tuple):
+        yield from ((i, child, inside[0]) for i, child in enumerate(value))
+    elif isinstance(value, dict) and origin is dict:
+        yield from ((key, child, inside[1]) for key, child in value.items())
+    elif isinstance(value, dict) and hasattr(annotation, "model_fields"):
+        for name, known in annotation.model_fields.items():
+            if name in value:
+                yield name, value[name], _typed(known)
+
+
+def _typed(known: Any) -> Any:
+    """A section's field as its type with the metadata that pydantic keeps apart."""
+    return (
+        typing.Annotated[known.annotation, *known.metadata] if known.metadata else known.annotation
+    )
+
+
+def _is_union(annotation: Any) -> bool:
+    return typing.get_origin(annotation) in (typing.Union, types.UnionType)
+
+
+def _below(value: Any, path: Iterable[str | int]) -> Any:
+    for part in path:
+        value = value[part]
+    return value
 
 
 KINDS: dict[str, Registry] = {}
@@ -272,3 +363,5 @@ SCHEDULES = Registry("schedule", "paddlecli.engine.schedule")
 METRICS = Registry("metric", "paddlecli.engine.metrics")
 DATASETS = Registry("data set", "paddlecli.data.cards", "paddlecli.data.readers")
 READERS = Registry("reader", "paddlecli.data.readers")
+TRANSFORMS = Registry("transform", "paddlecli.data.transforms")
+CALLBACKS = Registry("callback", "paddlecli.engine.callbacks")

@@ -17,6 +17,7 @@ from paddlecli.config.sections import (
     OneOf,
     Section,
     complain,
+    pick_argument,
     pick_model,
     pick_names,
     pick_optimizer,
@@ -34,11 +35,33 @@ MetricName = Annotated[
         title="a split and a metric, such as `test.loss`",
     ),
 ]
+CONDITION = r"^(train|valid|test)\.[A-Za-z0-9_@]+ *(<=|>=|<|>) *[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"
+"""What `train.stop_when` holds: a split and a metric, a comparison, a number."""
+Condition = Annotated[
+    str,
+    Field(
+        pattern=CONDITION,
+        title="a metric, <, <=, > or >= and a number, such as `test.accuracy >= 0.98`",
+    ),
+]
+Mode = Literal["min", "max"]
 _ListOfNames = Annotated[Names, Field(strict=False), Tag("<list>")]
 NameOrNames = Annotated[Annotated[Name, Tag("<name>")] | _ListOfNames, Discriminator(pick_names)]
 Ragged = Annotated[
     Annotated[Name, Tag("<name>")] | Annotated[bool, Tag("<yes or no>")],
     Discriminator(pick_ragged),
+]
+
+
+ArgumentName = Annotated[
+    str, Field(pattern=r"^\$[A-Za-z_]\w*$", title="an argument of the block, such as `$size`")
+]
+CountOrArgument = Annotated[
+    Annotated[Count, Tag("<number>")] | Annotated[ArgumentName, Tag("<argument>")],
+    Discriminator(pick_argument),
+]
+LayerName = Annotated[
+    str, Field(pattern=r"^[A-Za-z_][\w-]*$", title="a letter, then letters, digits, `_` and `-`")
 ]
 
 
@@ -57,17 +80,41 @@ class Input(Section):
     """Integer inputs: every value is at least 0 and below this number."""
 
 
+class InitializerCall(Called):
+    """First values: a registered initializer's name, or `{normal: {std: 0.01}}`."""
+
+    kind: ClassVar[str] = "initializer"
+
+
 class LayerCall(Called):
-    """One layer: `{fc: {size: 200}}`, or a block by its name."""
+    """One layer: `{fc: {size: 200}}`, a block by its name, or a group of layers: `{layers: [...],
+    repeat: 3}`."""
 
     kind: ClassVar[str] = "layer"
 
-    name: Name | None = None
+    name: LayerName | None = None
     """Name of the layer's output and of its place in parameter names; made up if left out."""
     source: NameOrNames | None = Field(None, alias="from")
     """Tensor, or list of tensors, that the layer reads; the layer before it if left out."""
-    repeat: Count | None = None
-    """How many of this layer follow each other, each with parameters of its own."""
+    repeat: CountOrArgument | None = None
+    """How many of this layer follow each other, each with parameters of its own: `name` is then
+    `name1`, `name2` and so on."""
+    share: bool | None = None
+    """Of a block: whether this use has the parameters that all uses share, or its own; what the
+    block says if left out."""
+    parameters: dict[Name, Name] | None = None
+    """Other full names for the layer's parameters, `{w: words}`: layers that give one the same name
+    share it."""
+    layers: Annotated[tuple[LayerCall, ...], Field(min_length=1, strict=False)] | None = None
+    """A group: layers in place of one layer, to repeat them or to put them under one name."""
+
+    @model_validator(mode="after")
+    def _one_call(self) -> LayerCall:
+        if self.layers is None:
+            super()._one_call()
+        elif self.model_extra:
+            complain(f"a group of `layers` cannot be `{next(iter(self.model_extra))}` too")
+        return self
 
 
 class LossCall(Called):
@@ -92,10 +139,16 @@ class MetricCall(Called):
     """Tensors that the metric reads; the network's prediction and label if left out."""
 
 
+class CallbackCall(Called):
+    """A callback: `stop_file`, or `{stop_file: {every: 50}}`."""
+
+    kind: ClassVar[str] = "callback"
+
+
 class Memory(Section):
     """What a block remembers from one step to the next."""
 
-    shape: tuple[Count, ...]
+    shape: tuple[CountOrArgument, ...]
     """Shape of one row."""
     dtype: Dtype = "float32"
     """Type of the values."""
@@ -109,11 +162,15 @@ class Memory(Section):
 
 
 class Block(Section):
-    """Layers defined once. Used by its name like a layer (all uses share its parameters), or as
-    the step of `scan` and `decode`."""
+    """Layers defined once. Used by its name like a layer, or as the step of `scan` and `decode`."""
 
     inputs: Names
     """Names that the layers know the inputs by."""
+    arguments: dict[LayerName, Any] = Field(default_factory=dict)
+    """What each use may set, with its default; one without a value must be given. The layers say
+    `$name`."""
+    share: bool = True
+    """Whether all uses have the same parameters; if not, each use has its own, under its name."""
     statics: Names = ()
     """Tensors from outside that are the same in every step, one row a sequence."""
     memories: dict[Name, Memory] = Field(default_factory=dict)
@@ -146,10 +203,38 @@ class Entry(Section):
     """What is changed; nothing if left out."""
 
 
+class Regularizer(OneOf):
+    """Weight decay added to the gradient, after clipping."""
+
+    l1: NonNegative | None = None
+    """Adds this times the sign of the parameter."""
+    l2: NonNegative | None = None
+    """Adds this times the parameter."""
+
+
+class ParameterSettings(Section):
+    """What is special about some parameters; what is left out stays as it is."""
+
+    initializer: InitializerCall | None = None
+    """First values."""
+    learning_rate_factor: NonNegative | None = None
+    """The optimizer's rate times this."""
+    regularizer: Regularizer | None = None
+    """Weight decay in place of the optimizer's; `{l2: 0}` is none."""
+    clip: bool | None = None
+    """Whether the optimizer's clipping concerns them."""
+    trainable: bool | None = None
+    """False freezes them: no gradient, no update."""
+
+
 class NamedModel(Named):
     """A registered network and its arguments."""
 
     kind: ClassVar[str] = "model"
+
+    parameters: dict[Name, ParameterSettings] = Field(default_factory=dict)
+    """Settings of parameters by patterns of their names, `"*/b"`; of several that match, the last
+    one that says something wins."""
 
 
 class WrittenModel(Section):
@@ -167,6 +252,9 @@ class WrittenModel(Section):
     """Tensors that predict gives back, by name; the last layer's output if left out."""
     entries: dict[Name, Entry] = Field(default_factory=dict)
     """For several networks or optimizers: what a step can do, by name; see `train.loop`."""
+    parameters: dict[Name, ParameterSettings] = Field(default_factory=dict)
+    """Settings of parameters by patterns of their names, `"*/b"`; of several that match, the last
+    one that says something wins."""
 
     @model_validator(mode="after")
     def _something(self) -> WrittenModel:
@@ -203,15 +291,6 @@ class Schedule(Named):
 
     warmup: Warmup | None = None
     """A linear rise before it."""
-
-
-class Regularizer(OneOf):
-    """Weight decay added to the gradient, after clipping."""
-
-    l1: NonNegative | None = None
-    """Adds this times the sign of the parameter."""
-    l2: NonNegative | None = None
-    """Adds this times the parameter."""
 
 
 class Clip(OneOf):
@@ -275,6 +354,16 @@ class Train(Section):
     """The split that is evaluated."""
     log_every: Count = 100
     """Log the training loss every so many steps."""
+    stop_when: Condition | None = None
+    """Stop after the evaluation that finds this: `test.accuracy >= 0.98`."""
+    overfit: Count | None = None
+    """Train on the first so many batches again and again, in their order, and evaluate on the same
+    samples: a network that cannot learn them is wrong."""
+    init_from: Name | None = None
+    """Start from the weights of a run (its folder, id or recipe, or `last`) or of a .safetensors
+    file instead of the initial values."""
+    allow_partial: bool = False
+    """Let `init_from` take the arrays that fit, and leave the initial values of all others."""
     loop: Names = ()
     """Entries that one iteration runs, in order; the one training step if left out."""
 
@@ -290,6 +379,10 @@ class Train(Section):
             )
         if self.accumulate > self.batch_size:
             complain("`accumulate` is more than the samples of a batch", "accumulate")
+        if self.overfit is not None and self.limit_batches is not None:
+            complain("`overfit` and `limit_batches` both say how many batches there are", "overfit")
+        if self.allow_partial and self.init_from is None:
+            complain("`allow_partial` has a meaning with `init_from` only", "allow_partial")
         return self
 
 
@@ -305,9 +398,9 @@ class Checkpoint(Section):
     keep_best: Natural = 0
     """How many of the best are kept, by `monitor`."""
     monitor: MetricName | None = None
-    """What best means: `test.loss`, `valid.accuracy`."""
-    mode: Literal["min", "max"] = "min"
-    """Whether a small or a large value of `monitor` is good."""
+    """What best means: `test.loss`, `valid.accuracy`; that of `early_stopping` if left out."""
+    mode: Mode | None = None
+    """Whether a small or a large value of `monitor` is good; known for losses and usual metrics."""
 
     @model_validator(mode="after")
     def _agree(self) -> Checkpoint:
@@ -316,8 +409,23 @@ class Checkpoint(Section):
         return self
 
 
+class EarlyStopping(Section):
+    """End the training when a metric no longer gets better."""
+
+    monitor: MetricName
+    """What is watched: `test.loss`, `valid.accuracy`."""
+    mode: Mode | None = None
+    """Whether a small or a large value is good; known for losses and usual metrics."""
+    patience: Count = 3
+    """Stop after so many measurements in a row that were no better than the best before them."""
+    min_delta: NonNegative = 0.0
+    """A value must be better by more than this to count as better."""
+
+
 class Bounds(Section):
     """The range that a result is expected in: `[low, high]`, or `{min: ..., max: ...}`."""
+
+    shorthand: ClassVar[Any] = tuple[float, float]
 
     min: float | None = None
     """Smallest expected value."""

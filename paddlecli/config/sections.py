@@ -44,6 +44,11 @@ def pick_start(value: Any) -> str:
     return "<name>" if isinstance(value, str) else "<number>"
 
 
+def pick_argument(value: Any) -> str:
+    """Branch of a field that takes a number or, in a block, an argument."""
+    return "<argument>" if isinstance(value, str) and value[:1] == "$" else "<number>"
+
+
 def pick_model(value: Any) -> str:
     """A network is named unless it has a key that only written ones have."""
     keys = value if isinstance(value, dict) else {}
@@ -71,6 +76,8 @@ class Section(BaseModel):
         use_attribute_docstrings=True,
         serialize_by_alias=True,
     )
+    shorthand: ClassVar[Any] = None
+    """Type of another form that the section may be written in."""
 
 
 class Named(Section):
@@ -113,13 +120,13 @@ class Called(Section):
 
     @property
     def call(self) -> str:
-        """The registered name."""
-        return next(iter(self.model_extra or {}))
+        """The registered name; empty where nothing is called."""
+        return next(iter(self.model_extra or {}), "")
 
     @property
     def arguments(self) -> dict[str, Any]:
         """Its arguments."""
-        return dict((self.model_extra or {})[self.call] or {})
+        return dict((self.model_extra or {}).get(self.call) or {})
 
 
 class OneOf(Section):

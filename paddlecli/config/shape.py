@@ -141,11 +141,12 @@ def holds_path(annotation: Any) -> bool:
 
 def describe(annotations: list[Any]) -> str:
     """The types in words: `a whole number, at least 1`."""
-    return " or ".join(dict.fromkeys(filter(None, map(_words, annotations))))
+    found = list(dict.fromkeys(filter(None, map(_words, annotations))))
+    return (", or " if any(", " in words for words in found) else " or ").join(found)
 
 
 def _words(annotation: Any) -> str:
-    titles = [m.title for m in _metadata(annotation) if isinstance(m, FieldInfo) and m.title]
+    titles = [m.title for m in metadata(annotation) if isinstance(m, FieldInfo) and m.title]
     if titles:
         return titles[0]
     target = bare(annotation)
@@ -156,10 +157,10 @@ def _words(annotation: Any) -> str:
         return "a path"
     if isinstance(target, Arguments | type):
         return "a mapping"
-    return _container_words(target)
+    return _container_words(target, metadata(annotation))
 
 
-def _container_words(target: Any) -> str:
+def _container_words(target: Any, limits: list[Any]) -> str:
     origin, inside = get_origin(target), get_args(target)
     if origin is Literal:
         return " or ".join(f"`{v}`" for v in inside)
@@ -167,19 +168,33 @@ def _container_words(target: Any) -> str:
         return "a mapping"
     if origin in (list, tuple):
         items = describe([b for a in inside[:1] for b in branches(a, None)])
-        return f"a list, each item {items}" if items else "a list"
+        fixed = len(inside) if origin is tuple and Ellipsis not in inside else 0
+        count = f" of {fixed}" if fixed else _count(limits)
+        return f"a list{count}, each item {items}" if items else f"a list{count}"
     if origin in (Union, types.UnionType, Annotated):
         return describe(branches(target, None))
     return ""
 
 
-def _metadata(annotation: Any) -> list[Any]:
+def _count(limits: list[Any]) -> str:
+    """How long a list may be: ` of 1 to 2`; nothing where any length will do."""
+    for item in limits:
+        low, high = getattr(item, "min_length", None), getattr(item, "max_length", None)
+        if high is not None:
+            return f" of {low or 0} to {high}" if low != high else f" of {high}"
+        if low is not None and low > 1:
+            return f" of at least {low}"
+    return ""
+
+
+def metadata(annotation: Any) -> list[Any]:
+    """What an Annotated type carries beside the type."""
     return list(get_args(annotation)[1:]) if get_origin(annotation) is Annotated else []
 
 
 def _bounds(annotation: Any) -> list[str]:
     found: list[str] = []
-    for item in _metadata(annotation):
+    for item in metadata(annotation):
         for inner in item.metadata if isinstance(item, FieldInfo) else [item]:
             for attribute, words in _BOUNDS:
                 limit = getattr(inner, attribute, None)

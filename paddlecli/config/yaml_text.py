@@ -19,8 +19,10 @@ from paddlecli.config.nodes import Node, Origin, Path, Scalar, dotted
 from paddlecli.errors import Fault, Where
 
 MAX_BYTES = 1 << 20
-MAX_NODES = 100_000
+MAX_NODES = 50_000
 MAX_DEPTH = 64
+MAX_FAULTS = 20
+_SECTION = re.compile(r"^[A-Za-z_]\w*[ ]*:(?=\s|$)", re.MULTILINE)
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -77,11 +79,13 @@ class Source:
     text_faults: list[Fault] = field(default_factory=list)
     schema_faults: list[Fault] = field(default_factory=list)
     _starts: list[int] = field(default_factory=list)
+    _lines: dict[int, str] = field(default_factory=dict)
 
     def set_text(self, text: str) -> None:
         """Set the text, line ends turned into `\\n`."""
         self.text = text.replace("\r\n", "\n").replace("\r", "\n")
         self._starts = [0, *(m.end() for m in re.finditer("\n", self.text))]
+        self._lines = {}
 
     def origin(self, index: int) -> Origin:
         """The place of the character at `index`."""
@@ -89,14 +93,19 @@ class Source:
             return Origin("command line", "-o", self.option, index + self.shift + 1, self.text)
         line = bisect_right(self._starts, index) - 1
         start = self._starts[line]
-        end = self.text.find("\n", start)
-        shown = self.text[start : end if end >= 0 else None]
-        return Origin("file", self.name, line + 1, index - start + 1, shown)
+        if line not in self._lines:  # one text that all values of the line share
+            end = self.text.find("\n", start)
+            self._lines[line] = self.text[start : end if end >= 0 else None]
+        return Origin("file", self.name, line + 1, index - start + 1, self._lines[line])
 
     def text_fault(self, message: str, index: int, expected: str = "", hint: str = "") -> None:
         """Report a fault of the text."""
         where = self.origin(index).where()
         self.text_faults.append(Fault(message, where, expected, hint=hint))
+
+    def blank_before(self, index: int) -> str:
+        """The text with blanks instead of everything before `index`, so that places stay."""
+        return re.sub(r"[^\n]", " ", self.text[:index]) + self.text[index:]
 
 
 def decode(raw: bytes, source: Source) -> bool:
@@ -126,6 +135,12 @@ def decode(raw: bytes, source: Source) -> bool:
     return True
 
 
+def is_unicode(text: str) -> bool:
+    """False for what the command line or the environment hold in place of bytes that are no
+    UTF-8: such text can be written to no file."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
+
+
 class _StopError(Exception):
     """The text is hopeless; the fault is already in the source."""
 
@@ -133,16 +148,18 @@ class _StopError(Exception):
 class _Loader(yaml.SafeLoader):
     """PyYAML's safe loader with the YAML 1.2 scalars, without tags and without deep nesting."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, text: str) -> None:
         self.source = source
         self.depth = 0
-        super().__init__(source.text)
+        self.count = 0
+        super().__init__(text)
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]
         if getattr(event, "tag", None) is not None:
+            name = event.tag.replace("tag:yaml.org,2002:", "!!")
             self.source.text_fault(
-                f"the tag `{event.tag}` is not allowed",
+                f"the tag `{name}` is not allowed",
                 event.start_mark.index,
                 "plain YAML without tags",
             )
@@ -156,6 +173,11 @@ class _Loader(yaml.SafeLoader):
                 f"at most {MAX_DEPTH} levels",
             )
             raise _StopError
+        self.count += 1
+        if self.count > MAX_NODES:
+            index = event.start_mark.index
+            self.source.text_fault("the text is too large", index, f"at most {MAX_NODES:,} values")
+            raise _StopError
         self.depth += 1
         node = super().compose_node(parent, index)
         self.depth -= 1
@@ -166,28 +188,59 @@ _Loader.yaml_implicit_resolvers = {}
 
 
 def parse(source: Source) -> Node | None:
-    """The tree of the source's text, None (and a fault) where there is none to be had."""
+    """The tree of the source's text, None (and faults) where there is none to be had."""
     try:
-        loader = _Loader(source)
-        root = loader.get_single_node()
+        root = _compose(source, source.text)
+        return None if root is None else _Tree(source).node(root, ())
     except _StopError:
         return None
     except yaml.reader.ReaderError as error:
-        index = int(error.position)
-        source.text_fault(f"the character {error.character!r} is not allowed", index)
+        character = error.character
+        number = ord(character) if isinstance(character, str) else int(character)
+        source.text_fault(f"the character U+{number:04X} is not allowed", int(error.position))
         return None
     except yaml.MarkedYAMLError as error:
         _syntax_fault(source, error)
-        return None
-    if root is None:
-        return None
-    tree = _Tree(source)
-    try:
-        return tree.node(root, ())
-    except _StopError:
+        _read_on(source, error)
         return None
 
 
+def _compose(source: Source, text: str) -> Any:
+    return _Loader(source, text).get_single_node()
+
+
+def _read_on(source: Source, error: yaml.MarkedYAMLError | None) -> None:
+    """Report what is wrong in the sections behind a fault too. A section (a key that begins a line)
+    is YAML by itself, but for aliases of anchors above."""
+    reached = 0
+    while error is not None and len(source.text_faults) < MAX_FAULTS:
+        whole = "another document" in str(error.problem)
+        behind = source.text.find("\n", max(_begun(error), reached))
+        following = _SECTION.search(source.text, behind) if behind >= 0 and not whole else None
+        if following is None:
+            return
+        reached = following.start()
+        try:
+            _compose(source, source.blank_before(following.start()))
+            return
+        except _StopError:
+            return
+        except yaml.MarkedYAMLError as found:
+            error = found
+            if "undefined alias" not in str(error.problem):
+                _syntax_fault(source, error)
+
+
+def _begun(error: yaml.MarkedYAMLError) -> int:
+    """Where the part that is faulty begins: a quote or bracket, which may swallow what follows, or
+    the place itself."""
+    swallows = any(word in (error.context or "") for word in ("flow", "scalar"))
+    mark = error.context_mark if swallows else error.problem_mark
+    mark = mark or error.problem_mark or error.context_mark
+    return mark.index if mark is not None else 0
+
+
+_QUOTE = 'quote `"${...}"` inside [ ] and { }'
 _SYNTAX = (
     ("'\\t'", "a tab cannot indent or start a value", "use blanks"),
     ("another document", "a second document starts here", "a recipe is one document"),
@@ -195,21 +248,31 @@ _SYNTAX = (
      "quote text that holds `: `, check the indentation"),
     ("<block end>", "this line does not continue the block above it", "check the indentation"),
     ("could not find expected ':'", "a key without `:`", "a setting is written `key: value`"),
+    ("expected the node content", "a value is missing", ""),
 )  # fmt: skip
 """What PyYAML says, and what that means to somebody who writes a recipe."""
 
 
 def _syntax_fault(source: Source, error: yaml.MarkedYAMLError) -> None:
-    mark = error.problem_mark or error.context_mark
+    begun = error.context_mark
+    mark = error.problem_mark or begun
     index = mark.index if mark is not None else 0
     problem = error.problem or "this is not YAML"
+    context = error.context or ""
+    if begun and "quoted scalar" in context and "end of stream" in problem:
+        return source.text_fault("this quote is not closed", begun.index)
+    if begun and "flow" in context and problem.startswith("expected ','"):
+        bracket, line = source.text[begun.index], source.origin(begun.index).line
+        hint = _QUOTE if "${" in source.origin(index).text else ""
+        hint = hint or f"close the `{bracket}` of line {line}, or write a `,` here"
+        return source.text_fault(f"`{bracket}` is not closed before this", index, hint=hint)
     for part, message, hint in _SYNTAX:
         if part in problem:
             return source.text_fault(message, index, hint=hint)
-    hint = 'quote `"${...}"` inside [ ] and { }' if "${" in source.origin(index).text else ""
-    if error.context and error.context_mark is not None and error.context_mark.index != index:
-        line = source.origin(error.context_mark.index).line
-        problem = f"{problem} ({error.context} that starts at line {line})"
+    hint = _QUOTE if "${" in source.origin(index).text else ""
+    if context and begun is not None and begun.index != index:
+        line = source.origin(begun.index).line
+        problem = f"{problem} ({context} that starts at line {line})"
     source.text_fault(problem, index, hint=hint)
     return None
 
@@ -228,7 +291,7 @@ class _Tree:
             self.source.text_fault(
                 "aliases make this text too large",
                 node.start_mark.index,
-                f"at most {MAX_NODES} values",
+                f"at most {MAX_NODES:,} values",
             )
             raise _StopError
         if id(node) in self.open:
@@ -251,10 +314,11 @@ class _Tree:
         value = scalar_of(node.value) if node.style is None else node.value
         if isinstance(value, float) and value != value:
             found.faulty, value = True, 0
-            self.source.schema_faults.append(
-                Fault(f"`{node.value}` is not a finite number", found.origin.where(path),
-                      "a finite number of 64 bits")
-            )  # fmt: skip
+            long = _INTEGER.fullmatch(node.value) or _BASED.fullmatch(node.value)
+            what = "has more than 64 bits" if long else "is not a finite number"
+            where = found.origin.where(path)
+            fault = Fault(f"`{node.value[:60]}` {what}", where, "a finite number of 64 bits")
+            self.source.schema_faults.append(fault)
         found.value = value
 
     def mapping(self, node: MappingNode, path: Path) -> dict[str, Node]:

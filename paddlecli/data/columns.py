@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paddlecli.data.spec import DatasetSpec
+from paddlecli.data.spec import DatasetSpec, FieldSpec
+from paddlecli.data.vocab import Vocabulary
 from paddlecli.errors import DataError
 
 Rows = NDArray[np.int64]
@@ -162,9 +163,24 @@ class Split:
         """Bytes of all columns."""
         return sum(column.nbytes for column in self.columns.values())
 
-    def take(self, rows: Rows) -> dict[str, Column]:
-        """The given rows of every column."""
+    @property
+    def streamed(self) -> bool:
+        """Whether rows are made when they are taken, so that the core cannot gather them itself."""
+        return False
+
+    @property
+    def made(self) -> Mapping[str, tuple[tuple[int, ...], str]]:
+        """Item shape and type of the fields that are made when they are taken, by name."""
+        return {}
+
+    def take(self, rows: Rows, epoch: int | None = None) -> dict[str, Column]:
+        """The given rows of every column. With `epoch` as training sees them in that epoch (from 0),
+        without as evaluation does; they differ where something is random."""
         return {name: column.take(rows) for name, column in self.columns.items()}
+
+    def digest(self) -> bytes:
+        """sha256 over what is not in columns; empty where all is."""
+        return b""
 
 
 class Dataset:
@@ -175,10 +191,12 @@ class Dataset:
         spec: DatasetSpec,
         splits: Mapping[str, Split],
         statistics: Mapping[str, Statistics] | None = None,
+        vocabularies: Mapping[str, Vocabulary] | None = None,
     ) -> None:
         self.spec = spec
         self.splits = dict(splits)
         self.statistics = dict(statistics or {})
+        self.vocabularies = dict(vocabularies or {})
         for split in self.splits.values():
             _check_split(spec, split)
 
@@ -199,6 +217,13 @@ class Dataset:
         spec["fields"] = [f.as_dict() for f in self.spec.fields]
         spec["statistics"] = {name: s.as_dict() for name, s in self.statistics.items()}
         spec["labels"] = {name: list(names) for name, names in self.label_names().items()}
+        if self.vocabularies:
+            spec["vocabularies"] = {
+                name: {"words": list(v.words), "unknown": v.unknown}
+                for name, v in self.vocabularies.items()
+            }
+        if self.spec.unofficial:
+            spec["unofficial"] = self.spec.remarks[0]
         return spec
 
     @cached_property
@@ -210,17 +235,22 @@ class Dataset:
                 for part in (column.values, *column.offsets):
                     digest.update(f"{split}/{name}/{part.dtype.str}/{part.shape};".encode())
                     digest.update(np.ascontiguousarray(part).data)
+            digest.update(self.splits[split].digest())
         return digest.hexdigest()
 
 
 def _check_split(spec: DatasetSpec, split: Split) -> None:
-    if set(split.columns) != {f.name for f in spec.fields}:
+    held = {*split.columns, *split.made}
+    if held != {f.name for f in spec.fields}:
         raise DataError(
             f"data set {spec.name}, split {split.name}: it holds the fields "
-            f"{sorted(split.columns)}, the card declares {[f.name for f in spec.fields]}"
+            f"{sorted(held)}, the card declares {[f.name for f in spec.fields]}"
         )
     axes: dict[str, tuple[str, Rows]] = {}
     for f in spec.fields:
+        if f.name in split.made:
+            _check_made(spec, split, f)
+            continue
         column = split.columns[f.name]
         if (
             column.item_shape != f.shape
@@ -239,3 +269,12 @@ def _check_split(spec: DatasetSpec, split: Split) -> None:
                     f"data set {spec.name}, split {split.name}: fields {other} and {f.name} "
                     f"are on one axis {axis} but have different lengths"
                 )
+
+
+def _check_made(spec: DatasetSpec, split: Split, field: FieldSpec) -> None:
+    shape, dtype = split.made[field.name]
+    if shape != field.shape or dtype != field.dtype or field.axes:
+        raise DataError(
+            f"data set {spec.name}, split {split.name}, field {field.name}: {dtype} items of shape "
+            f"{list(shape)} are made; {field.dtype} {list(field.shape)} is declared"
+        )

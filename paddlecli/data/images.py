@@ -122,6 +122,28 @@ def grey(image: Image.Image) -> Plane:
     return np.asarray(values * alpha + ground * (1.0 - alpha))
 
 
+def flat_grey(image: Image.Image, ground: int) -> Plane:
+    """Grey values 0..255; sixteen bits are scaled, transparent pixels lie on `ground`."""
+    if "A" in image.getbands() or "transparency" in image.info:
+        from PIL import Image
+
+        image = Image.fromarray(flat_colour(image, ground))
+    return grey(image)
+
+
+def flat_colour(image: Image.Image, ground: int) -> NDArray[np.uint8]:
+    """uint8 [height, width, 3]; sixteen bits are scaled, transparent pixels lie on `ground`."""
+    from PIL import Image
+
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        plane = np.rint(np.clip(grey(image), 0, 255)).astype(np.uint8)
+        return np.repeat(plane[:, :, None], 3, axis=2)
+    if "A" in image.getbands() or "transparency" in image.info:
+        behind = Image.new("RGBA", image.size, (ground, ground, ground, 255))
+        image = Image.alpha_composite(behind, image.convert("RGBA"))
+    return np.asarray(image.convert("RGB"), np.uint8)
+
+
 def _light_ink(plane: Plane, source: str, notes: list[str]) -> Plane:
     """Ink 0..255 on a ground of 0, whichever of the two is lighter in the picture.
 

@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from paddlecli.data import images
 from paddlecli.data.columns import Column
+from paddlecli.data.own_inputs import OWN
 from paddlecli.data.records import KINDS, File, Kind, Record, file_of, guarded, inputs_of, label_of
 from paddlecli.errors import UsageError
 
@@ -42,22 +44,28 @@ def read_inputs(
     Raises:
         UsageError: nothing to read, a malformed field, or text for a model that takes none.
     """
-    kind = KINDS.get(str(preprocessing.get("kind")))
+    kind = (
+        OWN if preprocessing.get("kind") == "fields" else KINDS.get(str(preprocessing.get("kind")))
+    )
     if kind is None:
         raise UsageError(
             f"this model's inputs are of the kind {preprocessing.get('kind')!r}, "
             f"which this version cannot read"
         )
-    if text:
+    if text and kind.from_text is None:
         raise UsageError(f"--text does not fit: this model takes {kind.takes}", hint=kind.example)
-    if not paths and not fields:
+    if not paths and not fields and not text:
         raise UsageError("no input given", hint=kind.example)
     given = _pairs(fields)
-    return _records(preprocessing, kind, paths, given)
+    return _records(preprocessing, kind, paths, given, text)
 
 
 def _records(
-    spec: Mapping[str, Any], kind: Kind, paths: Sequence[str], given: dict[str, str]
+    spec: Mapping[str, Any],
+    kind: Kind,
+    paths: Sequence[str],
+    given: dict[str, str],
+    texts: Sequence[str],
 ) -> Iterator[Record]:
     for path in paths:
         for file in _expand(path, kind.suffixes):
@@ -67,6 +75,9 @@ def _records(
                 yield from kind.records(spec, file)
     if given:
         yield guarded(label_of(given), lambda: kind.from_fields(spec, given))
+    if kind.from_text is not None:
+        for text in texts:
+            yield guarded(text, partial(kind.from_text, spec, text))
 
 
 def _pairs(fields: Sequence[str]) -> dict[str, str]:

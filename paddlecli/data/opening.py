@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paddlecli import assets
 from paddlecli.config.registry import DATASETS, READERS
-from paddlecli.data import cache
-from paddlecli.data.cards import read_card
+from paddlecli.data import cache, glance
+from paddlecli.data.cards import own_card, reader_function
 from paddlecli.data.readers.base import Reader
 from paddlecli.data.spec import DatasetSpec
 from paddlecli.errors import DataError
@@ -29,22 +30,35 @@ def reader_of(name: str, args: Mapping[str, Any] | None = None) -> Reader:
         ConfigError: unknown name, faulty card, unknown or wrong argument.
     """
     if assets.is_path(name):
-        card = read_card(Path(name).expanduser())
-        reader: Reader = READERS.get(card.reader).function(
-            card, **READERS.bind(card.reader, args or {})
-        )
+        card = own_card(Path(name).expanduser())
+        make = reader_function(card)
+        reader: Reader = make(card, **READERS.bind(card.reader or "", args or {}))
         return reader
     found: Reader = DATASETS.get(name).function(**DATASETS.bind(name, args or {}))
     return found
 
 
 def describe(name: str, args: Mapping[str, Any] | None = None) -> DatasetSpec:
-    """Fields, types, classes and sizes of a data set. Opens no file and downloads nothing."""
-    return reader_of(name, args).describe()
+    """Fields, types, classes and sizes of a data set. Downloads nothing.
+
+    No file is opened unless the answer depends on it: with other settings than the card's numbers
+    belong to, or where the files on this machine are not the published ones.
+    """
+    reader = reader_of(name, args)
+    if reader.standard() and not glance.altered(reader.card.model_dump()):
+        return reader.describe()
+    return open_with(reader).spec
 
 
-def open_dataset(name: str, args: Mapping[str, Any] | None = None) -> Dataset:
+def open_dataset(
+    name: str, args: Mapping[str, Any] | None = None, frozen: Mapping[str, Any] | None = None
+) -> Dataset:
     """The data set in memory.
+
+    Args:
+        name, args: see `reader_of`.
+        frozen: the `preprocessing` of a trained model: a user's own files are read with its scales,
+            categories and vocabularies instead of those of the train rows.
 
     Raises:
         ConfigError: see `reader_of`.
@@ -53,10 +67,22 @@ def open_dataset(name: str, args: Mapping[str, Any] | None = None) -> Dataset:
             range.
     """
     reader = reader_of(name, args)
-    files = cache.locate(reader.card)
+    if frozen is not None:
+        reader.freeze(frozen)
+    return open_with(reader)
+
+
+def open_with(reader: Reader) -> Dataset:
+    """The data set of a reader, in memory (see `open_dataset`)."""
+    card, found = reader.card, cache.present(reader.card)
     try:
-        return reader.open(files)
+        made = reader.load(found)
     except DataError as error:
-        if error.hint is None and reader.card.files:
-            error.hint = f"paddlecli dataset verify {reader.card.name}"
+        if error.hint is None and card.files:
+            error.hint = f"paddlecli dataset verify {card.name}"
         raise
+    odd = [name for name, f in found.items() if not f.wanted.official]
+    if odd:
+        remark = f"{card.name} is an unofficial copy: {cache.reasons(card, odd)}"
+        made.spec = replace(made.spec, unofficial=True, remarks=(remark, *made.spec.remarks))
+    return made

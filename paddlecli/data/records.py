@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from paddlecli.data import images
 from paddlecli.data.columns import Statistics
-from paddlecli.data.readers.base import check_classes, parse_number
-from paddlecli.data.readers.csv import Row, decode, read_rows
+from paddlecli.data.readers.base import check_classes, decode, parse_number
+from paddlecli.data.readers.csv import Row, read_rows
 from paddlecli.errors import DataError, UsageError
 
 Spec = Mapping[str, Any]
@@ -260,13 +260,14 @@ def _divided(spec: Spec, name: str, arrays: Arrays) -> Record:
 @dataclass(frozen=True)
 class Kind:
     """One kind: its reader of files, its reader of fields, the files that a folder is searched for,
-    what it takes in words and an example for hints."""
+    what it takes in words, an example for hints, and its reader of texts where it takes them."""
 
     records: Callable[[Spec, File], Iterator[Record]]
     from_fields: Callable[[Spec, Mapping[str, str]], Record]
     suffixes: tuple[str, ...]
     takes: str
     example: str
+    from_text: Callable[[Spec, str], Record] | None = None
 
 
 KINDS = {

@@ -37,7 +37,9 @@ class FieldSpec:
     `shape` is the shape of one item: a row of a dense field, a token of a ragged one. `axes` names
     the ragged axes, outermost first; fields that name the same axis have equal offsets. `classes`
     is the number of ids of an integer field (its values lie in [0, classes)). `names` are the
-    classes' names, in id order. `columns` are the table columns that make the field.
+    classes' names, in id order. `columns` are the table columns that make the field. `vocabulary`
+    names the data set's table that the values are ids of. `usual` are mean and standard deviation of
+    the train rows, for a label that is one number.
     """
 
     name: str
@@ -49,6 +51,8 @@ class FieldSpec:
     names: tuple[str, ...] = ()
     preprocess: Preprocess | None = None
     columns: tuple[str, ...] = ()
+    vocabulary: str | None = None
+    usual: tuple[float, float] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """What reading one input for `predict` needs, as plain data."""
@@ -60,6 +64,7 @@ class FieldSpec:
             "axes": list(self.axes),
             "classes": self.classes,
             "columns": list(self.columns),
+            **({"vocabulary": self.vocabulary} if self.vocabulary else {}),
         }
 
     def plan_dtype(self) -> str:
@@ -73,7 +78,8 @@ class DatasetSpec:
     from.
 
     `predict` says how `predict` reads one input (see `data/inputs.py`); without it inputs are given
-    as values.
+    as values. `unofficial`: some of it is not what the authors published. `remarks` are what a user
+    of these data has to know, one sentence each.
     """
 
     name: str
@@ -82,6 +88,8 @@ class DatasetSpec:
     sizes: Mapping[str, int | None]
     generated: bool = False
     predict: Mapping[str, Any] = field(default_factory=lambda: {"kind": "values"})
+    unofficial: bool = False
+    remarks: tuple[str, ...] = ()
 
     def find(self, name: str) -> FieldSpec:
         """The field of that name.

@@ -7,7 +7,6 @@ may).
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import re
 import socket
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 30.0
 ATTEMPTS = 3
+MOST_BYTES = 1 << 34
+"""No data set is larger; files whose length is not known end here."""
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 10.0
 _CHUNK = 1 << 16
@@ -67,8 +68,8 @@ class _Cut(Exception):
 class Progress(Protocol):
     """Told what happens; the command line draws it."""
 
-    def start(self, name: str, total: int, source: str) -> None:
-        """A transfer of `total` bytes begins."""
+    def start(self, name: str, total: int | None, source: str) -> None:
+        """A transfer of `total` bytes begins; None: how many is unknown."""
 
     def advance(self, count: int) -> None:
         """`count` more bytes are there; negative where a start has to be repeated."""
@@ -80,7 +81,7 @@ class Progress(Protocol):
 class Quiet:
     """Progress that nobody sees."""
 
-    def start(self, name: str, total: int, source: str) -> None:
+    def start(self, name: str, total: int | None, source: str) -> None:
         """Nothing."""
 
     def advance(self, count: int) -> None:
@@ -198,15 +199,17 @@ def accept(target: Target) -> None:
     Raises:
         Unfit: shows both hashes.
     """
+    wanted = target.wanted
     with target.part.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    if digest == target.wanted.sha256:
+        digest = wanted.digest.of_stream(stream)
+    if digest == wanted.digest.value:
         target.part.replace(target.path)
         target.bad.unlink(missing_ok=True)
         return
     target.part.replace(target.bad)
     raise Unfit(
-        f"wrong content: sha256 is {digest}, not {target.wanted.sha256}; kept as {target.bad}"
+        f"wrong content: {wanted.digest.algorithm} is {digest}, not {wanted.digest.value}; "
+        f"kept as {target.bad}"
     )
 
 
@@ -232,11 +235,12 @@ def _receive(http: httpx.Client, url: str, target: Target, progress: Progress) -
     import httpx
 
     have = target.part.stat().st_size if target.part.exists() else 0
-    if have > target.wanted.size:
-        target.part.unlink()
-        have = 0
-    if have == target.wanted.size:
-        return
+    if target.wanted.size is not None:
+        if have == target.wanted.size:
+            return
+        if have > target.wanted.size:
+            target.part.unlink()
+            have = 0
     headers = {"Range": f"bytes={have}-"} if have else {}
     try:
         with http.stream("GET", url, headers=headers) as response:
@@ -253,7 +257,7 @@ def _receive(http: httpx.Client, url: str, target: Target, progress: Progress) -
     except (httpx.InvalidURL, httpx.TooManyRedirects) as error:
         raise Unfit(str(error)) from None
     size = target.part.stat().st_size
-    if size < target.wanted.size:
+    if target.wanted.size is not None and size < target.wanted.size:
         raise _Cut(f"the transfer ended after {size} of {target.wanted.size} bytes")
 
 
@@ -282,12 +286,15 @@ def _start(response: httpx.Response, have: int, target: Target) -> int:
 
 
 def _check_length(size: int, wanted: Wanted) -> None:
-    if size != wanted.size:
+    if wanted.size is not None and size != wanted.size:
         raise Unfit(f"wrong length: {size} bytes, not {wanted.size}")
+    if size > MOST_BYTES:
+        raise Unfit(f"wrong length: {size} bytes, more than any data set has")
 
 
 def _write(chunks: Iterator[bytes], start: int, target: Target, progress: Progress) -> None:
     position, magic = start, target.wanted.magic
+    most = MOST_BYTES if target.wanted.size is None else target.wanted.size
     with writing(target.part), target.part.open("ab" if start else "wb") as out:
         for chunk in chunks:
             if position == 0 and magic and not chunk.startswith(magic[: len(chunk)]):
@@ -296,9 +303,9 @@ def _write(chunks: Iterator[bytes], start: int, target: Target, progress: Progre
                     f"({_looks_like(chunk)})"
                 )
             position += len(chunk)
-            if position > target.wanted.size:
+            if position > most:
                 out.truncate(0)
-                raise Unfit(f"wrong length: more than {target.wanted.size} bytes came")
+                raise Unfit(f"wrong length: more than {most} bytes came")
             out.write(chunk)
             progress.advance(len(chunk))
 

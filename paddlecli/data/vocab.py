@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -58,6 +60,45 @@ class Vocabulary:
         """Words of the ids."""
         return [self.words[i] for i in ids]
 
+    @classmethod
+    def build(
+        cls,
+        rows: Iterable[Iterable[str]],
+        *,
+        min_count: int = 1,
+        max_size: int | None = None,
+        first: Sequence[str] = (),
+        last: Sequence[str] = (),
+        unknown: str | None = None,
+    ) -> Vocabulary:
+        """The words of some rows, the most frequent first and words of equal count in the order of
+        their characters' code points.
+
+        Args:
+            rows: the words of each row.
+            min_count: words that come less often are left out.
+            max_size: the most entries, `first` and `last` included; the rarest are left out.
+            first, last: marks that stand before and behind the words whatever their count.
+            unknown: which of the marks stands for words that are not in the table.
+
+        Raises:
+            DataError: no room for the marks; see also `Vocabulary`.
+        """
+        counts: Counter[str] = Counter()
+        for row in rows:
+            counts.update(row)
+        for mark in (*first, *last, ""):
+            counts.pop(mark, None)
+        kept = sorted(
+            (w for w, n in counts.items() if n >= min_count), key=lambda w: (-counts[w], w)
+        )
+        if max_size is not None:
+            room = max_size - len(first) - len(last)
+            if room < 0:
+                raise DataError(f"vocabulary: {max_size} entries have no room for the marks")
+            kept = kept[:room]
+        return cls((*first, *kept, *last), unknown)
+
     def save(self, path: Path) -> None:
         """One entry a line, in id order."""
         path.write_text("".join(f"{w}\n" for w in self.words), encoding="utf-8", newline="\n")
@@ -70,3 +111,15 @@ class Vocabulary:
             DataError: unreadable, not UTF-8, or an entry that cannot be one.
         """
         return cls((line for _, line in text_lines(path)), unknown)
+
+
+def natural_key(text: str) -> list[tuple[int, float, str]]:
+    """Sorts `2` before `10`, `class 2` before `class 10` and `-1` before `0`."""
+    try:
+        number = float(text)
+        if number == number:
+            return [(0, number, text)]
+    except ValueError:
+        pass
+    parts = re.split(r"(\d+)", text)
+    return [(1, 0.0, p) if i % 2 == 0 else (0, float(p), p) for i, p in enumerate(parts) if p]

@@ -18,7 +18,9 @@ class Ahead:
         self._maker, self._thread = maker, thread
         self._next: tuple[int, Future[Work]] | None = None
 
-    def make(self, order: Rows, batch: int, count: int, step: int, most: int) -> Work:
+    def make(
+        self, order: Rows, batch: int, count: int, step: int, most: int, epoch: int | None = None
+    ) -> Work:
         """As `Maker.make` with `gather`: `count` iterations, or as many as were made ahead. Begins with those behind them,
         up to iteration `most` from here.
 
@@ -30,11 +32,14 @@ class Ahead:
         work = (
             made[1].result()
             if made and fits
-            else self._maker.make(order, batch, count, step, gather=True)
+            else self._maker.make(order, batch, count, step, gather=True, epoch=epoch)
         )
         done = int(work.iterations[-1]) + 1
         following = min(count, most - done)
         if following > 0:
             place = (order, batch + done, following, step + done)
-            self._next = step + done, self._thread.submit(self._maker.make, *place, gather=True)
+            self._next = (
+                step + done,
+                self._thread.submit(self._maker.make, *place, gather=True, epoch=epoch),
+            )
         return work

@@ -57,6 +57,14 @@ class Timing:
             found["profile"] = [vars(row) for row in self.profile]
         return found
 
+    def text(self) -> str:
+        """Two lines."""
+        return (
+            f"{self.recipe}: {self.ms_per_step_median:.4g} ms a step (batch {self.batch_size}), "
+            f"{self.samples_per_second:,.0f} samples/s, {self.threads} threads, {self.backend}/{self.level}\n"
+            f"peak memory {self.peak_rss_mb:.0f} MB, start-up {self.startup_seconds:.2f} s"
+        )
+
 
 def bench(recipe: Recipe, steps: int, threads: int | None = None, profile: bool = False) -> Timing:
     """Times `steps` training steps after a warm-up.

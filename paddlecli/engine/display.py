@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from paddlecli import settings
+from paddlecli.engine.files import now, saving
 
 _LINE_EVERY = 5.0
 _RESULT_EVERY = 1.0
@@ -153,9 +155,53 @@ class Live:
             self._bars.stop()
 
 
+class Copied:
+    """Another display, and all that is said in it at the end of a file too, with the time; progress is not."""
+
+    def __init__(self, shown: Display, path: Path) -> None:
+        self._shown, self._path = shown, path
+        self.write("")
+
+    def write(self, text: str) -> None:
+        """Only into the file.
+
+        Raises:
+            RunError, ResourceError: it cannot be written.
+        """
+        lines = "".join(f"{now()} {line}\n" for line in text.splitlines())
+        with (
+            saving(self._path, "make room, or give another --log-file"),
+            self._path.open("a", encoding="utf-8") as file,
+        ):
+            file.write(lines)
+
+    def progress(self, moment: Moment) -> None:
+        """See `Display`."""
+        self._shown.progress(moment)
+
+    def result(self, text: str) -> None:
+        """See `Display`: the file has every one."""
+        self.write(text)
+        self._shown.result(text)
+
+    def say(self, text: str) -> None:
+        """See `Display`."""
+        self.write(text)
+        self._shown.say(text)
+
+    def warn(self, text: str) -> None:
+        """See `Display`."""
+        self.write(text)
+        self._shown.warn(text)
+
+    def close(self) -> None:
+        """See `Display`."""
+        self._shown.close()
+
+
 def choose(quiet: bool, progress: bool) -> Display:
-    """The display for this stderr."""
-    if quiet:
+    """The display for this stderr. PADDLECLI_LOG_LEVEL above `info` is quiet too."""
+    if quiet or settings.log_level() in ("warning", "error"):
         return Quiet()
     if progress and settings.interactive(sys.stderr):
         return Live()

@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from paddlecli.config.recipe import Recipe
-from paddlecli.data.loader import Loader
-from paddlecli.engine import measures
+from paddlecli.engine import initial, measures
 from paddlecli.engine.machine import Machine
-from paddlecli.engine.prepare import data_of, fields_of, prepare
+from paddlecli.engine.prepare import data_of, fields_of, loader_of, prepare
 from paddlecli.engine.report import plural
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """What a training would be."""
+    """What a training would be.
+
+    Attributes:
+        plan_bytes: of the compiled program; `state_bytes` of parameters, gradients and the optimizer's memory.
+    """
 
     recipe: str
     parameters: int
@@ -23,6 +26,7 @@ class DryRun:
     steps_per_epoch: int
     steps: int
     plan_bytes: int
+    state_bytes: int
     notes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -34,7 +38,8 @@ class DryRun:
         samples = ", ".join(f"{count:,} {name}" for name, count in self.samples.items())
         lines = [
             f"{self.recipe}: {plural(self.parameters, 'parameter')}; samples: {samples}",
-            f"{plural(self.steps, 'step')}, {self.steps_per_epoch:,} an epoch; plan of {self.plan_bytes:,} bytes",
+            f"{plural(self.steps, 'step')}, {self.steps_per_epoch:,} an epoch; "
+            f"plan of {self.plan_bytes:,} bytes, state of {self.state_bytes:,} bytes",
             *(f"note: {note}" for note in self.notes),
             "nothing was trained or written",
         ]
@@ -47,14 +52,15 @@ def check(recipe: Recipe) -> DryRun:
     Raises:
         ConfigError, DataError, PaddleCliError: whatever `train` would have met before step 1.
     """
+    recipe = initial.resolved(recipe)
     prepared = prepare(recipe, fields_of(recipe))
+    start = initial.start_of(recipe, prepared.graph)
     data = data_of(recipe)
-    measures.check(prepared, data, Machine(prepared.artifact))
-    train = recipe.train
-    loader = Loader(
-        data["train"], train.batch_size, drop_last=train.drop_last, limit=train.limit_batches
-    )
+    machine = Machine(prepared.artifact)
+    measures.watch_of(prepared, data, machine)
+    loader, train = loader_of(recipe, data), recipe.train
     total = train.epochs * len(loader)
+    notes = (*data.spec.remarks, *prepared.artifact.notes)
     return DryRun(
         recipe.name,
         prepared.parameters,
@@ -62,5 +68,6 @@ def check(recipe: Recipe) -> DryRun:
         len(loader),
         min(total, train.max_steps or total),
         len(prepared.artifact.plan),
-        prepared.artifact.notes,
+        machine.state_bytes,
+        notes if start is None else (start.text(), *notes),
     )

@@ -13,6 +13,7 @@ from paddlecli.data.columns import Split
 from paddlecli.data.spec import DatasetSpec
 from paddlecli.engine.averages import Averages, by_iteration, keys_of
 from paddlecli.engine.machine import Machine, Outcome
+from paddlecli.engine.outside import Feeder, Outside
 from paddlecli.engine.requests import Call, Maker, Pace
 
 T = TypeVar("T")
@@ -37,39 +38,49 @@ class Evaluator:
     """
 
     def __init__(
-        self, machine: Machine, entry: EntryInfo, spec: DatasetSpec, split: Split, batch_size: int
-    ) -> None:
+        self, machine: Machine, entry: EntryInfo, spec: DatasetSpec, split: Split, batch_size: int,
+        outside: tuple[Outside, ...] = (),
+    ) -> None:  # fmt: skip
         self.machine, self.entry, self.split = machine, entry, split
         self._maker = Maker(machine.artifact, [Call(entry)], spec, split, batch_size)
         self._keys = keys_of(self._maker.calls)
         self._order = np.arange(len(split), dtype=np.int64)
         self._batches = -(-len(split) // batch_size)
         self._pace = Pace()
+        self.outside = outside
 
     def names(self) -> set[str]:
         """What `measure` will find."""
         means = set(self._keys.values())
-        return (
-            means | {f"{name}_batch_mean" for name in means} | set(self.machine.metrics(self.entry))
-        )
+        counted = {*self.machine.metrics(self.entry), *(n for o in self.outside for n in o.names())}
+        return means | {f"{name}_batch_mean" for name in means} | counted
 
     def measure(self, run: Runner = lambda request: request()) -> Measured | None:
         """The metrics with the machine's present parameters; None when a signal came in between."""
         self.machine.clear_metrics(self.entry)
         averages = Averages()
+        feeder = Feeder(self.outside, self.entry, self.split)
+        wanted = bool(self.outside)
         batch = 0
         while batch < self._batches:
             work = self._maker.make(self._order, batch, self._pace.count(self._batches - batch), 0)
-            outcome = run(lambda work=work: self.machine.run(work, self.split))  # type: ignore[misc]
+            outcome = run(lambda work=work: self.machine.run(work, self.split, wanted))  # type: ignore[misc]
             if outcome.interrupted:
                 return None
             count = int(work.iterations[-1]) + 1
             averages.add(by_iteration(self._keys, work, outcome.results, count), work.counts)
+            for samples, outputs in zip(work.counts.tolist(), outcome.outputs, strict=False):
+                feeder.add(samples, outputs)
             self._pace.took(count, outcome.seconds)
             batch += count
         means = {f"{name}_batch_mean": value for name, value in averages.by_batch().items()}
         return Measured(
             self.split.name,
             len(self.split),
-            {**averages.by_sample(), **means, **self.machine.metrics(self.entry)},
+            {
+                **averages.by_sample(),
+                **means,
+                **self.machine.metrics(self.entry),
+                **feeder.numbers(),
+            },
         )

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from paddlecli.engine.board import Board
-from paddlecli.engine.files import json_line, replace, saving
-from paddlecli.engine.rundir import RunDir, now
+from paddlecli.engine.files import json_line, now, replace, saving
+from paddlecli.engine.rundir import RunDir
 
 
 class EventLog:

@@ -7,18 +7,26 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from paddlecli.errors import ResourceError, RunError
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 _GO_ON = "make room and continue with `paddlecli train --resume`; what was saved before is intact"
+
+
+def now(parts: Literal["seconds", "milliseconds"] = "seconds") -> str:
+    """The time in UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec=parts).replace("+00:00", "Z")
 
 
 @contextmanager
@@ -127,13 +135,19 @@ def _nonfinite(value: Any, path: str) -> Iterator[str]:
 
 def json_line(value: Mapping[str, Any]) -> str:
     """One line of JSON with sorted keys, without NaN and infinity (see `flagged`)."""
-    return json.dumps(flagged(value), sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return json_text(flagged(value))
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """JSON with sorted keys; bytes of file names that are no UTF-8 are escaped, so that the text can
+    be encoded and reads back as the same name."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
+    return _SURROGATE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
 def json_page(value: Mapping[str, Any]) -> bytes:
     """Indented JSON with sorted keys, as a file's content."""
-    text = json.dumps(flagged(value), sort_keys=True, ensure_ascii=False, allow_nan=False, indent=2)
-    return (text + "\n").encode()
+    return (json_text(flagged(value), indent=2) + "\n").encode()
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -20,22 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paddlecli.data.columns import Dataset, Rows
-from paddlecli.data.loader import Loader
 from paddlecli.engine import modeldir
 from paddlecli.engine.ahead import Ahead
 from paddlecli.engine.averages import by_iteration, keys_of, reporters
+from paddlecli.engine.callbacks import Callbacks
 from paddlecli.engine.checkpoint import Snapshot, Store
 from paddlecli.engine.display import Display, Moment
 from paddlecli.engine.eventlog import EventLog
 from paddlecli.engine.interrupts import Signals, Worker
 from paddlecli.engine.machine import Machine, Outcome
 from paddlecli.engine.measures import evaluator_of
-from paddlecli.engine.place import Best, Place, better
-from paddlecli.engine.prepare import Prepared
+from paddlecli.engine.place import Place
+from paddlecli.engine.prepare import Prepared, loader_of
 from paddlecli.engine.rates import LearningRates
 from paddlecli.engine.report import Status, listed
 from paddlecli.engine.requests import Maker, Pace, Work
 from paddlecli.engine.rundir import RunDir
+from paddlecli.engine.watch import Reason, Watch
 from paddlecli.errors import NumericalError
 
 
@@ -45,6 +46,7 @@ class Means:
     gathers."""
 
     machine: Machine
+    watch: Watch
     run: RunDir
     store: Store
     log: EventLog
@@ -61,16 +63,13 @@ class Trainer:
     def __init__(self, prepared: Prepared, data: Dataset, means: Means, place: Place) -> None:
         recipe, train = prepared.recipe, prepared.recipe.train
         self.recipe, self.prepared, self.means, self.place = recipe, prepared, means, place
-        split = data["train"]
-        self.loader = Loader(
-            split, train.batch_size, shuffle=train.shuffle, buffer=train.shuffle_buffer or 0, seed=train.seed,
-            drop_last=train.drop_last, limit=train.limit_batches,
-        )  # fmt: skip
+        self.loader = loader_of(recipe, data)
         self.rates = LearningRates(recipe, self.total_steps, len(self.loader))
         self.rates.restore(place.schedules)
         self.maker = Maker(
-            prepared.artifact, prepared.calls, prepared.spec, split, train.batch_size, self.rates
-        )
+            prepared.artifact, prepared.calls, prepared.spec, data["train"], train.batch_size,
+            self.rates,
+        )  # fmt: skip
         self._ahead = None if means.gather is None else Ahead(self.maker, means.gather)
         self.evaluator = evaluator_of(prepared, data, means.machine)
         self._reporters = [(prefix, entries[0]) for prefix, entries in reporters(prepared.calls)]
@@ -80,6 +79,8 @@ class Trainer:
             for i, a in enumerate(prepared.artifact.arguments)
             if a.kind == "learning_rate"
         ]
+        self.callbacks = Callbacks(self, prepared.callbacks)
+        self.newest: dict[str, float] = {}
         self._pace = Pace()
         self._order: tuple[int, Rows] | None = None
         self._saved = place.state() if place.step else None
@@ -95,6 +96,16 @@ class Trainer:
         Raises:
             NumericalError: the loss is not finite; names the step and the rows of its batch.
         """
+        self.callbacks.start()
+        try:
+            status = self._run_all()
+        except BaseException:
+            self.callbacks.end("failed")
+            raise
+        self.callbacks.end(status)
+        return status
+
+    def _run_all(self) -> Status:
         while not self.finished:
             reason = self._stopped()
             if reason:
@@ -110,14 +121,18 @@ class Trainer:
     @property
     def finished(self) -> bool:
         """Whether nothing is left to train."""
+        return self.reason is not None
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why nothing is left to train; None while something is."""
         train, place = self.recipe.train, self.place
         if place.epoch >= train.epochs:
-            return True
-        return (
-            train.max_steps is not None
-            and place.step >= train.max_steps
-            and (place.closed or place.batch == 0)
-        )
+            return "epochs"
+        at_last = train.max_steps is not None and place.step >= train.max_steps
+        if at_last and (place.closed or place.batch == 0):
+            return "max_steps"
+        return self.means.watch.reason(place) if place.closed or place.batch == 0 else None
 
     @property
     def total_steps(self) -> int:
@@ -135,7 +150,7 @@ class Trainer:
             return "interrupted"
         if self.means.deadline is not None and time.monotonic() >= self.means.deadline:
             return "stopped"
-        return None
+        return "stopped" if self.callbacks.stopped else None
 
     def _at_end(self) -> bool:
         return (
@@ -154,20 +169,23 @@ class Trainer:
                 work, values, _batch_sizes(work, self.loader.batch_size, done), outcome.seconds
             )
             self._show(work, values, done)
+            self.newest = {k: float(v[-1]) for k, v in values.items()}
         if outcome.halted:
             raise self._not_finite(work, outcome)
-        if done and self._due_by_steps():
-            self._save()
+        if done:
+            self.callbacks.stepped(self.place.step)
+            if self._due_by_steps():
+                self._save()
 
     def _work(self) -> Work:
         place, most = self.place, self._until_event()
         count = self._pace.count(most)
         if self._ahead is not None:
-            return self._ahead.make(self._rows(), place.batch, count, place.step, most)
+            return self._ahead.make(self._rows(), place.batch, count, place.step, most, place.epoch)
         return self.maker.make(self._rows(), place.batch, count, place.step)
 
     def _until_event(self) -> int:
-        """Iterations to the next end of epoch, checkpoint or last step."""
+        """Iterations to the next end of epoch, checkpoint, callback or last step."""
         place, limits = self.place, [len(self.loader) - self.place.batch]
         if self.recipe.train.max_steps is not None:
             limits.append(self.recipe.train.max_steps - place.step)
@@ -175,7 +193,8 @@ class Trainer:
             limits.append(
                 self.recipe.checkpoint.every_steps - place.step % self.recipe.checkpoint.every_steps
             )
-        return min(limits)
+        wanted = self.callbacks.until(place.step)
+        return min(limits if wanted is None else [*limits, wanted])
 
     def _rows(self) -> Rows:
         if self._order is None or self._order[0] != self.place.epoch:
@@ -312,8 +331,11 @@ class Trainer:
             {k: place.latest[k] for k in ("train", measured.split if measured else "train")}
         )
         place.schedules = self.rates.state()
-        value = self._monitored(measured is not None)
-        if self._improved(value, epoch) or self._due_by_epochs(whole):
+        fresh = {k: place.latest[k] for k in ("train", *([measured.split] if measured else []))}
+        value, improved = self.means.watch.observe(place, epoch, fresh)
+        if measured is not None:
+            self.callbacks.evaluated(measured.metrics)
+        if improved or self._due_by_epochs(whole):
             self._save(value)
 
     def _train_metrics(self) -> dict[str, float]:
@@ -337,23 +359,6 @@ class Trainer:
         train, epoch = self.recipe.train, self.place.epoch + 1
         last = epoch >= train.epochs or self.place.step == train.max_steps
         return last or (whole and bool(train.eval_every) and epoch % train.eval_every == 0)
-
-    def _monitored(self, evaluated: bool) -> float | None:
-        monitor = self.recipe.checkpoint.monitor
-        if monitor is None:
-            return None
-        split, _, metric = monitor.partition(".")
-        if split != "train" and not evaluated:
-            return None
-        return self.place.latest[split][metric]
-
-    def _improved(self, value: float | None, epoch: int) -> bool:
-        place = self.place
-        old = None if place.best is None else place.best.value
-        if value is None or not better(value, old, self.recipe.checkpoint.mode == "min"):
-            return False
-        place.best = Best(value, place.step, epoch, {k: dict(v) for k, v in place.latest.items()})
-        return True
 
     # -- saving -----------------------------------------------------------------------------------------------------
     def _due_by_steps(self) -> bool:
@@ -382,19 +387,31 @@ class Trainer:
         best = place.best
         is_best = best is not None and best.step == place.step
         choice = (
-            f"best {self.recipe.checkpoint.monitor} {best.value:.6g}"
-            if best is not None and is_best
+            f"best {means.watch.best.name} {best.value:.6g}"
+            if best is not None and is_best and means.watch.best is not None
             else "last"
         )
-        state = {**place.state(), **({} if value is None else {"value": value})}
+        state = {
+            **place.state(),
+            **({} if value is None else {"value": value}),
+            **self.callbacks.state(),
+        }
         model, rest = means.machine.arrays(self.prepared.graph)
         self._check_finite(model)
         folder = means.store.save(Snapshot(model, rest, state, choice))
         if best is None or is_best:
             modeldir.renew(means.run.model, folder)
         means.run.write("summary.json", {"step": place.step, "epoch": place.epoch, "last": place.latest,
-                                         "best": None if best is None else asdict(best)})  # fmt: skip
+                                         "best": self.best()})  # fmt: skip
         self._saved = place.state()
+        self.callbacks.saved(folder)
+
+    def best(self) -> dict[str, Any] | None:
+        """The best measurement and what it was of."""
+        best, watched = self.place.best, self.means.watch.best
+        if best is None or watched is None:
+            return None
+        return {**asdict(best), "metric": watched.name, "mode": "min" if watched.smaller else "max"}
 
 
 def _batch_sizes(work: Work, batch_size: int, iterations: int) -> NDArray[np.int64]:

@@ -158,15 +158,21 @@ class Machine:
     def metrics(self, entry: EntryInfo) -> dict[str, float]:
         """The entry's metrics since they were cleared; NaN where nothing was counted."""
         found: dict[str, float] = {}
-        for name, (op, attrs, state) in entry.metrics.items():
-            counts = self._params.read(self.artifact.metric_states[state]).ravel().tolist()
-            found |= ops.get(op).report(name, counts, attrs)  # type: ignore[attr-defined]
+        for name in entry.metrics:
+            found |= self.report(entry, name)
+        return found
+
+    def report(self, entry: EntryInfo, metric: str) -> dict[str, float]:
+        """The numbers of one of the entry's metrics; one metric may report several."""
+        m = entry.metrics[metric]
+        counts = self._params.read(self.artifact.metric_states[m.state]).ravel().tolist()
+        found: dict[str, float] = ops.get(m.op).report(metric, counts, m.attrs, m.values)  # type: ignore[attr-defined]
         return found
 
     def clear_metrics(self, entry: EntryInfo) -> None:
         """Starts counting anew."""
-        for _, _, state in entry.metrics.values():
-            place = self.artifact.metric_states[state]
+        for metric in entry.metrics.values():
+            place = self.artifact.metric_states[metric.state]
             self._params.write(place, np.zeros(place.shape, np.int64))
 
     # -- running ----------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
          /graph.yaml          the network
          /preprocessing.yaml  how an input becomes arrays (scaling statistics and so on)
          /labels.json         names of the classes by field
+         /vocabularies/*.txt  words by id, one a line
          /report.json         what a prediction reports
 
 Everything but the weights is written once, when training starts; the weights are replaced at one stroke.
@@ -12,6 +13,7 @@ Everything but the weights is written once, when training starts; the weights ar
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddlecli.engine.checkpoint import MODEL, NOTE
 from paddlecli.engine.files import json_page, read_json, replace, replace_with, saving
-from paddlecli.errors import RunError
+from paddlecli.errors import DataError, RunError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from paddlecli.graph.ir import Graph
 
+VOCABULARIES = "vocabularies"
 GRAPH, PREPROCESSING, LABELS, REPORT = (
     "graph.yaml",
     "preprocessing.yaml",
@@ -66,12 +69,39 @@ def prepare(
     from paddlecli.graph.serialize import to_yaml as graph_text
 
     reading = {k: v for k, v in preprocessing.items() if k != "labels"}
+    reading["vocabularies"] = _write_vocabularies(folder, preprocessing.get("vocabularies", {}))
     with saving(folder):
         folder.mkdir(exist_ok=True)
     replace(folder / GRAPH, graph_text(graph).encode())
     replace(folder / PREPROCESSING, to_yaml(reading).encode())
     replace(folder / LABELS, json_page(preprocessing.get("labels", {})))
     replace(folder / REPORT, json_page(report))
+
+
+def _write_vocabularies(folder: Path, tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes the words to files; gives the files' names and the entries for unknown words."""
+    found = {}
+    for number, (name, table) in enumerate(tables.items()):
+        plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name)
+        file = f"{plain}.txt" if plain == name else f"{plain}-{number}.txt"
+        with saving(folder / VOCABULARIES):
+            (folder / VOCABULARIES).mkdir(parents=True, exist_ok=True)
+        replace(folder / VOCABULARIES / file, "".join(f"{w}\n" for w in table["words"]).encode())
+        found[name] = {"file": file, "unknown": table["unknown"]}
+    return found
+
+
+def _read_vocabularies(folder: Path, tables: Mapping[str, Any]) -> dict[str, Any]:
+    from paddlecli.data.vocab import Vocabulary
+
+    found = {}
+    for name, table in tables.items():
+        try:
+            words = Vocabulary.load(folder / VOCABULARIES / table["file"], table["unknown"]).words
+        except DataError as error:
+            raise RunError(error.message) from None
+        found[name] = {"words": list(words), "unknown": table["unknown"]}
+    return found
 
 
 def renew(folder: Path, checkpoint: Path) -> None:
@@ -139,6 +169,9 @@ def open_model(folder: Path) -> Model:
     check_values(graph, values, folder / MODEL)
     labels = read_json(folder / LABELS)
     preprocessing = {**_read_yaml(folder / PREPROCESSING), "labels": labels}
+    preprocessing["vocabularies"] = _read_vocabularies(
+        folder, preprocessing.get("vocabularies", {})
+    )
     return Model(folder, graph, values, preprocessing, labels, read_json(folder / REPORT), note)
 
 

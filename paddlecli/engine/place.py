@@ -9,7 +9,7 @@ from typing import Any
 from paddlecli.engine.averages import Averages, as_json
 from paddlecli.errors import RunError
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass
@@ -35,6 +35,8 @@ class Place:
         latest: newest metrics by split.
         measured: step of the newest evaluation, -1 before the first.
         best: by the monitor.
+        lead: the value that early stopping compares with.
+        stall: measurements in a row that were no better than it.
         schedules: what learning rate schedules remember.
         averages: sums over the epoch in progress.
     """
@@ -47,6 +49,8 @@ class Place:
     latest: dict[str, dict[str, float]] = field(default_factory=dict)
     measured: int = -1
     best: Best | None = None
+    lead: float | None = None
+    stall: int = 0
     schedules: dict[str, dict[str, Any]] = field(default_factory=dict)
     averages: Averages = field(default_factory=Averages)
 
@@ -60,6 +64,7 @@ class Place:
         return {
             "format": FORMAT,
             **found,
+            "lead": None if self.lead is None else as_json(self.lead),
             "latest": latest,
             "best": best,
             "averages": self.averages.state(),
@@ -78,14 +83,30 @@ class Place:
             )
         known = {
             k: state[k]
-            for k in ("step", "epoch", "batch", "closed", "samples", "measured", "schedules")
+            for k in (
+                "step",
+                "epoch",
+                "batch",
+                "closed",
+                "samples",
+                "measured",
+                "stall",
+                "schedules",
+            )
         }
+        lead = state["lead"]
         averages = Averages()
         averages.restore(state["averages"])
         best = state["best"]
         if best is not None:
             best = Best(**{**best, "metrics": _decoded(best["metrics"])})
-        return cls(**known, latest=_decoded(state["latest"]), best=best, averages=averages)
+        return cls(
+            **known,
+            latest=_decoded(state["latest"]),
+            best=best,
+            lead=None if lead is None else float(lead),
+            averages=averages,
+        )
 
 
 def _encoded(metrics: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float | str]]:

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from paddlecli.compiler.pipeline import compile_graph
 from paddlecli.data.columns import Column, Split
-from paddlecli.data.inputs import stack
-from paddlecli.data.records import Record
+from paddlecli.data.inputs import read_inputs, save_preprocessed, stack
+from paddlecli.data.records import Record, inputs_of
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.engine import rundir
 from paddlecli.engine.machine import Machine
 from paddlecli.engine.modeldir import GRAPH, Model, open_model, restricted
 from paddlecli.engine.requests import Call, Maker
-from paddlecli.errors import ConfigError, RunError
+from paddlecli.errors import ConfigError, DataError, RunError, UsageError
 from paddlecli.graph.ir import flat
 
 _BATCH = 64
@@ -69,11 +69,107 @@ def model_of(text: str) -> Model:
     return open_model(run.model)
 
 
+class Predictions:
+    """The answers to come, in the order of the inputs: iterate once. What is counted grows meanwhile.
+
+    Attributes:
+        model: the model that answers; `model.note` says which parameters it has.
+        total: answers so far, failed ones included.
+        failed: inputs so far that could not be predicted; their records say why.
+    """
+
+    def __init__(self, predictor: Predictor, records: Iterable[Record]) -> None:
+        self.model = predictor.model
+        self.total = self.failed = 0
+        self._predictor, self._records = predictor, records
+
+    def __iter__(self) -> Iterator[Prediction]:
+        for prediction in self._predictor.run(self._records):
+            self.total += 1
+            self.failed += prediction.error is not None
+            yield prediction
+
+    def demand_all(self) -> None:
+        """Raises DataError where an input could not be predicted."""
+        if self.failed:
+            raise DataError(
+                f"{self.failed} of {self.total} inputs could not be predicted; their records say why"
+            )
+
+    @property
+    def measured(self) -> int:
+        """Inputs so far that carried their labels."""
+        return self._predictor.measured
+
+    def metrics(self) -> dict[str, float]:
+        """The network's metrics over those inputs; empty without any."""
+        return self._predictor.metrics()
+
+
+def records_of(
+    model: Model,
+    paths: Sequence[str] = (),
+    fields: Sequence[str] = (),
+    texts: Sequence[str] = (),
+    arrays: Mapping[str, Any] | None = None,
+    saved: str | Path | None = None,
+) -> Iterator[Record]:
+    """What is to be predicted: files and fields as `read_inputs` reads them, or arrays.
+
+    Args:
+        arrays: by input field, [rows, ...] in the shape and type of the data set.
+        saved: a folder that gets what the network sees of each input.
+
+    Raises:
+        UsageError: nothing to read, or it does not fit the model.
+    """
+    if arrays is None:
+        records = read_inputs(model.preprocessing, paths, fields, texts)
+    elif paths or fields or texts:
+        raise UsageError("arrays are given beside other inputs", hint="predict them one by one")
+    else:
+        records = _rows_of(model.preprocessing, arrays)
+    return records if saved is None else _saving(records, Path(saved))
+
+
+def _rows_of(preprocessing: Mapping[str, Any], arrays: Mapping[str, Any]) -> Iterator[Record]:
+    wanted = {f["name"]: f for f in inputs_of(preprocessing)}
+    if set(arrays) != set(wanted):
+        raise UsageError(
+            f"the model's inputs are {', '.join(wanted)}, given are {', '.join(arrays)}"
+        )
+    columns = {}
+    for name, value in arrays.items():
+        shape = tuple(wanted[name]["shape"])
+        column = np.asarray(value)
+        if wanted[name].get("axes") or column.shape[1:] != shape:
+            raise UsageError(
+                f"{name} has the shape {list(column.shape)}, the model takes [rows, {', '.join(map(str, shape))}]"
+            )
+        columns[name] = column.astype(wanted[name]["dtype"])
+    sizes = {len(column) for column in columns.values()}
+    if len(sizes) != 1:
+        raise UsageError(f"the arrays have different numbers of rows: {sorted(sizes)}")
+    return (
+        Record(f"row {i}", {name: column[i] for name, column in columns.items()})
+        for i in range(sizes.pop())
+    )
+
+
+def _saving(records: Iterator[Record], folder: Path) -> Iterator[Record]:
+    for number, record in enumerate(records, 1):
+        if record.error is None:
+            save_preprocessed(record, folder, number)
+        yield record
+
+
 class Predictor:
     """Runs a model on records."""
 
-    def __init__(self, model: Model, threads: int | None = None) -> None:
-        self.model = model
+    def __init__(
+        self, model: Model, threads: int | None = None, batch_size: int | None = None
+    ) -> None:
+        self.model, self._batch_size = model, batch_size or _BATCH
         name = model.graph.roles.get("predict")
         if name is None:
             raise ConfigError(f"{model.path}: this network has no outputs to predict")
@@ -88,11 +184,11 @@ class Predictor:
 
     def run(self, records: Iterable[Record]) -> Iterator[Prediction]:
         """The answers, in order; batches of good records are run together."""
-        for good, group in groupby(records, lambda r: r.error is None):
+        for (good, _), group in groupby(records, _alike):
             if not good:
                 yield from (Prediction(r.input, notes=r.notes, error=r.error) for r in group)
                 continue
-            for batch in _batches(group):
+            for batch in _batches(group, self._batch_size):
                 yield from self._batch(batch)
 
     def metrics(self) -> dict[str, float]:
@@ -205,11 +301,16 @@ def _spec(preprocessing: Mapping[str, Any]) -> DatasetSpec:
     return DatasetSpec("inputs", "", fields, {})
 
 
-def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+def _alike(record: Record) -> tuple[bool, frozenset[str]]:
+    """Records with equal keys may share a batch: whether they are good, and which labels they carry."""
+    return record.error is None, frozenset(record.labels)
+
+
+def _batches(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
     batch: list[Record] = []
     for record in records:
         batch.append(record)
-        if len(batch) == _BATCH:
+        if len(batch) == size:
             yield batch
             batch = []
     if batch:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from paddlecli.compiler.artifact import Artifact
 from paddlecli.compiler.optimizer import optimizers
 from paddlecli.compiler.pipeline import compile_graph
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.schema import Input, WrittenModel
+from paddlecli.data.columns import Dataset, Split
+from paddlecli.data.loader import Loader
 from paddlecli.data.opening import describe, open_dataset
 from paddlecli.data.spec import DatasetSpec, FieldSpec, Role
+from paddlecli.engine.callbacks import Callback, make
 from paddlecli.engine.requests import Call, iteration
 from paddlecli.errors import ConfigError
 from paddlecli.graph.ir import Graph
-from paddlecli.models.build import build
-
-if TYPE_CHECKING:
-    from paddlecli.data.columns import Dataset
+from paddlecli.models.build import build, telling
 
 _NO_DATA = ConfigError(
     "the recipe names no data set", hint="write `data: {name: ...}`, or give -o data.name=NAME"
@@ -41,6 +42,7 @@ class Prepared:
     graph: Graph
     artifact: Artifact
     calls: tuple[Call, ...]
+    callbacks: tuple[Callback, ...] = ()
 
     @property
     def parameters(self) -> int:
@@ -77,15 +79,36 @@ def _field(name: str, declared: Input) -> FieldSpec:
     return FieldSpec(name, role, tuple(declared.shape), declared.dtype, axes, declared.below)
 
 
-def data_of(recipe: Recipe) -> Dataset:
-    """The recipe's data set, opened.
+def data_of(recipe: Recipe, frozen: Mapping[str, Any] | None = None) -> Dataset:
+    """The recipe's data set, opened; with the scales, categories and vocabularies of a trained model's `preprocessing` where
+    they are given.
 
     Raises:
         DataError: it is not on this machine (says which command fetches it), or damaged.
     """
     if recipe.data is None:
         raise _NO_DATA
-    return open_dataset(recipe.data.name, recipe.data.arguments)
+    return open_dataset(recipe.data.name, recipe.data.arguments, frozen)
+
+
+def loader_of(recipe: Recipe, data: Dataset) -> Loader:
+    """The batches that training takes, epoch after epoch."""
+    train = recipe.train
+    shuffle = "none" if train.overfit else train.shuffle
+    return Loader(
+        data["train"], train.batch_size, shuffle=shuffle, buffer=train.shuffle_buffer or 0, seed=train.seed,
+        drop_last=train.drop_last, limit=train.overfit or train.limit_batches,
+    )  # fmt: skip
+
+
+def evaluated(recipe: Recipe, data: Dataset) -> Split | None:
+    """What training evaluates: `train.eval_split`, with `train.overfit` the training samples under its name; None where the
+    data have no such split."""
+    name = recipe.train.eval_split
+    if recipe.train.overfit:
+        rows = loader_of(recipe, data).order(0)
+        return Split(name, data["train"].take(rows))
+    return data.splits.get(name)
 
 
 def prepare(recipe: Recipe, spec: DatasetSpec, graph: Graph | None = None) -> Prepared:
@@ -106,6 +129,7 @@ def prepare(recipe: Recipe, spec: DatasetSpec, graph: Graph | None = None) -> Pr
         )
     whole = build(recipe, spec) if graph is None else graph
     parts = recipe.train.accumulate
-    artifact = compile_graph(whole, optimizers(recipe), recipe.train.seed, accumulate=parts > 1)
+    with telling(recipe):
+        artifact = compile_graph(whole, optimizers(recipe), recipe.train.seed, accumulate=parts > 1)
     calls = iteration(artifact, recipe.train.loop, parts)
-    return Prepared(recipe, spec, whole, artifact, calls)
+    return Prepared(recipe, spec, whole, artifact, calls, make(recipe))

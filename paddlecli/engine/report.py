@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +14,7 @@ from paddlecli.engine.files import flagged
 
 if TYPE_CHECKING:
     from paddlecli.engine.machine import ProfileRow
+    from paddlecli.engine.watch import Reason
 
 Status = Literal["completed", "stopped", "interrupted", "failed"]
 Metrics = Mapping[str, Mapping[str, float]]
@@ -66,9 +67,11 @@ class Result:
     """How a training ended.
 
     Attributes:
+        reason: why it ended; None where it failed.
         epochs: complete passes over the data, those before a resume included; `steps` likewise.
         seconds: time of this process's training; `samples_per_second` is of the training steps alone.
         metrics: by split; `train` is the last epoch's mean by sample, the evaluated split is of the saved parameters.
+        best: of what is watched: `metric`, `mode`, `value`, `step`, `epoch` and all `metrics` measured with it.
         exit_code: of the command: 0, or 130 or 143 after a signal.
         saved: which parameters `model/` holds.
         roles: what the network's entries can do: `evaluate`, `predict`.
@@ -82,6 +85,8 @@ class Result:
     seconds: float
     samples_per_second: float
     metrics: Metrics
+    reason: Reason | None = None
+    best: Mapping[str, Any] | None = None
     exit_code: int = 0
     saved: str = ""
     roles: frozenset[str] = frozenset()
@@ -94,12 +99,15 @@ class Result:
         return flagged({
             "schema": 1,
             "status": self.status,
+            "reason": self.reason,
             "run_dir": str(self.run_dir),
             "epochs": self.epochs,
             "steps": self.steps,
             "seconds": round(self.seconds, 3),
             "samples_per_second": round(self.samples_per_second, 1),
             "metrics": self.metrics,
+            "best": None if self.best is None else {k: v for k, v in self.best.items() if k != "metrics"},
+            "saved": self.saved,
         })  # fmt: skip
 
     def text(self) -> str:
@@ -123,17 +131,25 @@ class Result:
         """Commands that can be given now."""
         if not self.saved:
             return []
-        more = (
-            f" -o train.epochs={self.epochs + max(1, self.epochs // 2)}"
-            if self.status == "completed"
-            else ""
-        )
-        uses = {
-            "evaluate": f"paddlecli evaluate {run}",
-            "predict": f"paddlecli predict {run} INPUT",
+        longer = {
+            "epochs": f" -o train.epochs={self.epochs + max(1, self.epochs // 2)}",
+            "max_steps": f" -o train.max_steps={2 * self.steps}",
+            "early_stopping": " -o ~early_stopping",
+            "stop_when": " -o ~train.stop_when",
         }
-        lines = [f"{role:9} {line}" for role, line in uses.items() if role in self.roles]
-        return ["", *lines, f"go on     paddlecli train --resume {run}{more}"]
+        more = longer.get(str(self.reason), "")
+        look = f"look      paddlecli runs show {run}"
+        resume = f"go on     paddlecli train --resume {run}{more}"
+        return ["", *commands(run, self.roles), look, resume]
+
+
+def commands(run: str, roles: frozenset[str]) -> Iterator[str]:
+    """Lines with what can be done with a model; `run` is quoted for the shell."""
+    uses = {
+        "evaluate": f"paddlecli evaluate {run}",
+        "predict": f"paddlecli predict {run} INPUT",
+    }
+    yield from (f"{role:9} {line}" for role, line in uses.items() if role in roles)
 
 
 def expectations(
@@ -164,6 +180,6 @@ def number(value: float) -> str:
     return f"{value:.5g}"
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 epoch`, `2 epochs`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def plural(count: int, noun: str, several: str = "") -> str:
+    """`1 epoch`, `2 epochs`, `2 batches`."""
+    return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"

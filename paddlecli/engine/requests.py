@@ -178,10 +178,13 @@ class Maker:
         axes = {axis for f in spec.fields for axis in f.axes} if cut else ()
         self._lengths = {axis: _lengths(axis, spec, split) for axis in axes}
 
-    def make(self, order: Rows, batch: int, count: int, step: int, gather: bool = False) -> Work:
+    def make(
+        self, order: Rows, batch: int, count: int, step: int, gather: bool = False, epoch: int | None = None
+    ) -> Work:  # fmt: skip
         """Iterations on the `count` batches of `order` from number `batch` on; the first is iteration `step` of the training.
 
-        With `gather` the columns are gathered here instead of in the core.
+        With `gather`, and always for a split that makes rows when they are taken, the columns are gathered here instead of
+        in the core: as training sees them in `epoch`, or as evaluation does without one.
         """
         rows = np.ascontiguousarray(
             order[batch * self.batch_size : (batch + count) * self.batch_size]
@@ -210,7 +213,7 @@ class Maker:
             work,
             axis_firsts={a: _first_rows(n[rows], work, starts) for a, n in self._lengths.items()},
         )
-        return self._gathered(work) if gather else work
+        return self._gathered(work, epoch) if gather or self.split.streamed else work
 
     def _args(self, rows: Rows, starts: Rows, step: int) -> NDArray[np.float64]:
         rates = {} if self._rates is None else self._rates(step, starts.size)
@@ -224,9 +227,9 @@ class Maker:
                 table[:, i] = rates[argument.of]
         return table
 
-    def _gathered(self, work: Work) -> Work:
+    def _gathered(self, work: Work, epoch: int | None) -> Work:
         pieces = (work.rows[s : s + n] for s, n in zip(work.starts, work.counts, strict=True))
-        columns = [self.split.take(rows) for rows in pieces]
+        columns = [self.split.take(rows, epoch) for rows in pieces]
         return replace(work, columns=columns)
 
 

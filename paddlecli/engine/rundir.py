@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paddlecli import __version__, settings
-from paddlecli.engine.files import json_page, read_json, replace, saving
+from paddlecli.config.nodes import close_names
+from paddlecli.engine.files import json_page, now, read_json, replace, saving
 from paddlecli.errors import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -28,11 +29,6 @@ if TYPE_CHECKING:
 LAST = "last"
 _LOCK = ".lock"
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-
-
-def now() -> str:
-    """The time in UTC, ISO 8601."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def new_path(recipe: str) -> Path:
@@ -168,18 +164,33 @@ def fresh(path: Path, force: bool) -> RunDir:
     return run
 
 
-def known_runs() -> Iterator[RunDir]:
-    """The runs in the runs folder, in no order."""
-    base = settings.runs_dir()
-    if not base.is_dir():
-        return
-    for recipe in sorted(p for p in base.iterdir() if p.is_dir()):
-        for path in sorted(p for p in recipe.iterdir() if (p / "run.json").is_file()):
+def known_runs(base: Path | None = None) -> Iterator[RunDir]:
+    """The runs in a folder, or one folder below it, by path; `base` is the runs folder if None. A run directory that lost its
+    run.json or its config.yaml is among them."""
+    base = settings.runs_dir() if base is None else base
+    for path in _folders(base):
+        if is_run(path):
             yield RunDir(path)
+        else:
+            yield from (RunDir(below) for below in _folders(path) if is_run(below))
+
+
+def _folders(base: Path) -> list[Path]:
+    if not base.is_dir():
+        return []
+    with os.scandir(base) as found:
+        names = [e.name for e in found if not e.name.startswith(".") and e.is_dir()]
+    return [base / name for name in sorted(names)]
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder is a run directory, whole or not."""
+    return any((path / name).is_file() for name in ("run.json", "config.yaml"))
 
 
 def find(text: str) -> RunDir:
-    """The run that a user means: a path, an id (or an unambiguous part of one), or `last`.
+    """The run that a user means: a path, an id (or an unambiguous part of one), the name of a recipe for its latest run, or
+    `last`.
 
     Raises:
         RunError: there is none.
@@ -188,39 +199,54 @@ def find(text: str) -> RunDir:
     if not text:
         raise UsageError("RUN is empty", hint="give a run directory, an id, or `last`")
     if text == LAST:
-        return _last()
+        return last()
     path = Path(text).expanduser()
-    if path.is_dir() and _is_run(path):
+    if path.is_dir() and is_run(path):
         return RunDir(path)
     if len(path.parts) > 1 or path.is_dir():
         raise RunError(
             f"{path}: {'is no run directory' if path.is_dir() else 'no such run directory'}"
         )
-    found = [run for run in known_runs() if text in run.identity]
-    exact = [run for run in found if run.identity == text or run.identity.endswith(f"-{text}")]
-    found = exact or found
+    return _named(text, list(known_runs()))
+
+
+def _named(text: str, runs: list[RunDir]) -> RunDir:
+    exact = [r for r in runs if r.identity == text or r.identity.endswith(f"-{text}")]
+    of_recipe = [r for r in runs if r.path.parent.name == text]
+    if not exact and of_recipe:
+        return _latest(of_recipe)
+    found = exact or [r for r in runs if text in r.identity]
     if len(found) > 1:
         listed = ", ".join(run.identity for run in found[:5])
         raise UsageError(f"{len(found)} runs fit `{text}`: {listed}", hint="give more of the id")
     if not found:
+        near = close_names(text, [r.identity for r in runs] + [r.path.parent.name for r in runs])
+        hint = f"did you mean {' or '.join(f'`{n}`' for n in near)}?" if near else ""
         raise RunError(
-            f"no run called `{text}` in {settings.runs_dir()}", hint="`last` is the latest run"
+            f"no run called `{text}` in {settings.runs_dir()}",
+            hint=hint or "`last` is the latest run, `paddlecli runs list` shows all",
         )
     return found[0]
 
 
-def _is_run(path: Path) -> bool:
-    return any((path / name).is_file() for name in ("run.json", "config.yaml"))
+def last(recipe: str | None = None) -> RunDir:
+    """The run that was started last, of one recipe or of all.
 
-
-def _last() -> RunDir:
-    started = {run.path: (_started(run), run.identity) for run in known_runs()}
-    if not started:
+    Raises:
+        RunError: there is none.
+    """
+    runs = [r for r in known_runs() if recipe is None or r.path.parent.name == recipe]
+    if not runs:
+        of = "" if recipe is None else f" of {recipe}"
         raise RunError(
-            f"there is no run in {settings.runs_dir()} yet",
+            f"there is no run{of} in {settings.runs_dir()} yet",
             hint="train one, or set PADDLECLI_RUNS_DIR to where your runs are",
         )
-    return RunDir(max(started, key=lambda path: started[path]))
+    return _latest(runs)
+
+
+def _latest(runs: list[RunDir]) -> RunDir:
+    return max(runs, key=lambda run: (_started(run), run.identity))
 
 
 def _started(run: RunDir) -> str:
@@ -247,4 +273,5 @@ def facts() -> dict[str, Any]:
         },
         "platform": platform.platform(),
         "process": os.getpid(),
+        "host": platform.node(),
     }

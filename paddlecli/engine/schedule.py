@@ -136,7 +136,9 @@ def make_schedule(settings: Settings, run: Run) -> Schedule:
 
 @SCHEDULES.register("constant")
 def constant(run: Run, rate: float) -> Curve:
-    """The same rate always; for a warm-up without anything after it."""
+    """The same rate always; for a warm-up without anything after it.
+
+    rate"""
     return Curve(lambda t: rate)
 
 
@@ -145,7 +147,9 @@ def cosine(
     run: Run, rate: float, *, steps: Count | None = None, end: NonNegative = 0.0, by: By = "step"
 ) -> Curve:
     """Half a cosine from the rate to `end` over `steps` ticks, the whole run if left out; it rises
-    again after that."""
+    again after that.
+
+    end + (rate - end) * (1 + cos(pi * t / steps)) / 2"""
     length = steps or max(run.ticks(by), 1)
     return Curve(lambda t: end + (rate - end) * (1.0 + math.cos(math.pi * t / length)) / 2.0, by)
 
@@ -154,8 +158,10 @@ def cosine(
 def noam(
     run: Run, rate: float, *, d_model: Count, warmup_steps: Count, first: Natural = 1
 ) -> Curve:
-    """rate * d_model^-1/2 * min(t^-1/2, t * warmup_steps^-3/2), t counting from `first` (0 is the
-    2.x form: no move at step 0)."""
+    """A straight rise over `warmup_steps`, then a fall with the root of the step (Vaswani et al.
+    2017); t counts from `first` (0 is the 2.x form: no move at step 0).
+
+    rate * d_model^-1/2 * min(t^-1/2, t * warmup_steps^-3/2)"""
 
     def at(step: int) -> float:
         t = step + first
@@ -176,7 +182,10 @@ def exponential(
     staircase: bool = False,
     by: By = "step",
 ) -> Curve:
-    """rate * decay_rate^(t / decay_steps); `staircase` takes whole exponents only."""
+    """A factor of `decay_rate` every `decay_steps` ticks, little by little; `staircase` takes whole
+    exponents only.
+
+    rate * decay_rate^(t / decay_steps)"""
     return Curve(lambda t: rate * decay_rate ** _part(t, decay_steps, staircase), by)
 
 
@@ -190,7 +199,9 @@ def natural_exp(
     staircase: bool = False,
     by: By = "step",
 ) -> Curve:
-    """rate * e^(-decay_rate * t / decay_steps); `staircase` takes whole quotients only."""
+    """An exponential fall; `staircase` takes whole quotients only.
+
+    rate * e^(-decay_rate * t / decay_steps)"""
     return Curve(lambda t: rate * math.exp(-decay_rate * _part(t, decay_steps, staircase)), by)
 
 
@@ -204,7 +215,9 @@ def inverse_time(
     staircase: bool = False,
     by: By = "step",
 ) -> Curve:
-    """rate / (1 + decay_rate * t / decay_steps); `staircase` takes whole quotients only."""
+    """A fall with the inverse of time; `staircase` takes whole quotients only.
+
+    rate / (1 + decay_rate * t / decay_steps)"""
     return Curve(lambda t: rate / (1.0 + decay_rate * _part(t, decay_steps, staircase)), by)
 
 
@@ -219,8 +232,10 @@ def polynomial(
     cycle: bool = False,
     by: By = "step",
 ) -> Curve:
-    """(rate - end) * (1 - t/steps)^power + end over `steps` ticks, the whole run if left out; then
-    `end`, or with `cycle` again from above over the next multiple of `steps`."""
+    """From the rate to `end` over `steps` ticks, the whole run if left out, straight where `power` is
+    1; then `end`, or with `cycle` again from above over the next multiple of `steps`.
+
+    (rate - end) * (1 - t / steps)^power + end"""
     length = steps or max(run.ticks(by), 1)
 
     def at(t: int) -> float:
@@ -239,8 +254,10 @@ def piecewise(
     values: tuple[NonNegative, ...],
     by: By = "step",
 ) -> Curve:
-    """values[i] before tick boundaries[i], the last value after all of them; the first value is the
-    recipe's learning_rate."""
+    """Given `values` between given ticks, the `boundaries`; the first value is the recipe's
+    learning_rate.
+
+    values[i] before tick boundaries[i], the last value after all of them"""
     _ascending("piecewise", "boundaries", boundaries)
     if len(values) != len(boundaries) + 1:
         raise ConfigError(
@@ -258,7 +275,9 @@ def piecewise(
 def step_decay(
     run: Run, rate: float, *, step_size: Count, gamma: Positive = 0.1, by: By = "epoch"
 ) -> Curve:
-    """rate * gamma^(t // step_size)."""
+    """A factor of `gamma` every `step_size` ticks.
+
+    rate * gamma^(t // step_size)"""
     return Curve(lambda t: rate * gamma ** (t // step_size), by)
 
 
@@ -266,7 +285,9 @@ def step_decay(
 def multistep(
     run: Run, rate: float, *, milestones: tuple[Count, ...], gamma: Positive = 0.1, by: By = "epoch"
 ) -> Curve:
-    """rate * gamma^(number of milestones reached)."""
+    """A factor of `gamma` at each of the `milestones`.
+
+    rate * gamma^(number of milestones reached)"""
     _ascending("multistep", "milestones", milestones)
     return Curve(lambda t: rate * gamma ** sum(t >= m for m in milestones), by)
 
@@ -286,7 +307,10 @@ def reduce_on_plateau(
     min_rate: NonNegative = 0.0,
 ) -> Plateau:
     """Multiplies the rate by `factor` when `monitor` has not got better by `threshold` for more
-    than `patience` evaluations."""
+    than `patience` evaluations.
+
+    max(rate * factor, min_rate) after each of these; better: below best * (1 - threshold), or best - threshold
+    where `threshold_mode` is abs (mode max: above, with +)"""
     if factor >= 1:
         raise ConfigError(f"schedule `reduce_on_plateau`: factor {factor} must be below 1")
     return Plateau(

@@ -6,6 +6,7 @@ import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from paddlecli import ops
@@ -238,14 +239,18 @@ class Builder(Emitter):
         self._scan: Axis | None = None
         self._name = ""
         self._layers: dict[str, int] = {}
+        self._written: dict[str, Origin] = {}
+        self._renaming: tuple[int, Mapping[str, str], dict[str, None]] | None = None
         graph.entries[name] = self.entry
 
     # -- paths -------------------------------------------------------------------------------------
     def unique(self, kind: str) -> str:
-        """``fc1``, ``fc2`` ...: the name of the next layer of a kind in the present scope."""
+        """``fc1``, ``fc2`` ...: the name of the next layer of a kind in the present scope; one that
+        a layer was given is left out."""
         key = "/".join([*self._path, kind])
         self._layers[key] = self._layers.get(key, 0) + 1
-        return f"{kind}{self._layers[key]}"
+        taken = f"{key}{self._layers[key]}" in self._written
+        return self.unique(kind) if taken else f"{kind}{self._layers[key]}"
 
     @property
     def path(self) -> str:
@@ -266,32 +271,68 @@ class Builder(Emitter):
     @contextmanager
     def layer(self, kind: str) -> Iterator[None]:
         """The scope of one layer: the name given by :meth:`naming`, or the next free one of its
-        kind."""
+        kind.
+
+        Raises:
+            ConfigError: another layer has the name; they would share their parameters unseen.
+        """
         name, self._name = self._name or self.unique(kind), ""
         with self.scope(name):
+            first = self._written.setdefault(self.path, self.origin)
+            if first is not self.origin:
+                place = f"{first.file}:{first.line}" if first.line else "before"
+                raise fault(self.origin, f"two layers are called {self.path!r}: here and {place}")
+            self.origin = replace(self.origin, kind=kind)
             yield
 
     @contextmanager
     def shared(self, name: str) -> Iterator[None]:
         """The scope of a block: its parameters are called the same wherever it is used."""
-        saved = self._path, self._layers, self.origin
-        self._path, self._layers = [name], {}
+        saved = self._path, self._layers, self._written, self.origin
+        self._path, self._layers, self._written = [name], {}, {}
         self.origin = self.origin.under(name)
         try:
             yield
         finally:
-            self._path, self._layers, self.origin = saved
+            self._path, self._layers, self._written, self.origin = saved
 
     @contextmanager
     def naming(self, name: str) -> Iterator[None]:
         """The next layer written inside is called ``name``."""
         self._name = name
-        yield
-        self._name = ""
+        try:
+            yield
+        finally:
+            self._name = ""
+
+    @contextmanager
+    def renaming(self, names: Mapping[str, str]) -> Iterator[dict[str, None]]:
+        """Parameters of the next layer written inside go by other full names: ``{"w": "words"}``.
+        Gives the layer's own names of all parameters that it asks for."""
+        asked: dict[str, None] = {}
+        saved, self._renaming = self._renaming, (len(self._path) + 1, names, asked)
+        try:
+            yield asked
+        finally:
+            self._renaming = saved
+
+    def _full_name(self, name: str) -> str:
+        if self._renaming is not None:
+            depth, names, asked = self._renaming
+            own = "/".join([*self._path[depth:], name])
+            asked[own] = None
+            if own in names:
+                return names[own]
+        return "/".join([*self._path, name])
+
+    @property
+    def looping(self) -> bool:
+        """True inside the body of a loop."""
+        return self.items is not self.entry.items
 
     def outermost(self) -> None:
         """Raises ConfigError inside the body of a loop."""
-        if self.items is not self.entry.items:
+        if self.looping:
             raise fault(self.origin, "[scan] a loop inside a loop is not possible")
 
     @contextmanager
@@ -352,7 +393,7 @@ class Builder(Emitter):
         Raises:
             ConfigError: it exists with another shape.
         """
-        full = path or "/".join([*self._path, name])
+        full = path or self._full_name(name)
         spec = self._bounded(full, Spec.of(*shape))
         found = self.graph.parameters.get(full)
         if found is None:
@@ -405,7 +446,7 @@ class Builder(Emitter):
         mean: Tensor = self.apply("weighted_mean", values, weight)
         total = mean if self.entry.loss is None else self.apply("sum", [self.entry.loss, mean])
         self.entry.loss = self.entry.fetches["loss"] = total
-        self.metric(name, "mean_metric", {"values": values, "counted": counted})
+        self._count(name, "mean_metric", {"values": values, "counted": counted})
         return mean
 
     def output(self, name: str, tensor: Tensor) -> None:
@@ -413,9 +454,31 @@ class Builder(Emitter):
         self.entry.outputs[name] = tensor
 
     def metric(
-        self, name: str, op: str, args: Mapping[str, Any], attrs: Mapping[str, Attr] | None = None
+        self,
+        name: str,
+        op: str,
+        args: Mapping[str, Any],
+        attrs: Mapping[str, Attr] | None = None,
+        values: Sequence[str] = (),
     ) -> None:
-        """A metric node that adds to its own int64 state."""
+        """A metric node that adds to its own int64 state; ``values`` of the op are reported, the usual
+        ones where none is named.
+
+        Raises:
+            ConfigError: the entry reports something under that name already.
+        """
+        if name in self.entry.metrics:
+            raise fault(self.origin, f"two metrics are called {name!r}: give one another `name:`")
+        self._count(name, op, args, attrs, values)
+
+    def _count(
+        self,
+        name: str,
+        op: str,
+        args: Mapping[str, Any],
+        attrs: Mapping[str, Attr] | None = None,
+        values: Sequence[str] = (),
+    ) -> None:
         kernel = ops.get(op).forward
         known = self._attrs(kernel, attrs or {})
         shape = ops.get(op).state_shape(known)  # type: ignore[attr-defined]
@@ -423,4 +486,4 @@ class Builder(Emitter):
         given = {**{k: v for k, v in args.items() if v is not None}, "state": state}
         self.update(kernel, given, known)
         self._specs(ops.get(op), kernel, {p.name: given.get(p.name) for p in kernel.inputs}, known)
-        self.entry.metrics[name] = Metric(op, known, state)
+        self.entry.metrics[name] = Metric(op, known, state, tuple(values))

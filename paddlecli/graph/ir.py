@@ -18,13 +18,14 @@ from paddlecli.ops.spec import Axis, Spec
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a node came from: file, line and column of the recipe or source, and the layer's
-    path."""
+    """Where a node came from: file, line and column of the recipe or source, the layer's path, and
+    what kind of layer that is (``fc``)."""
 
     file: str = ""
     line: int = 0
     column: int = 0
     path: str = ""
+    kind: str = ""
 
     def under(self, path: str) -> Origin:
         """The same place with another layer path."""
@@ -197,11 +198,13 @@ def storage_of(tensor: Tensor) -> list[Tensor]:
 
 @dataclass
 class Metric:
-    """A metric node's bookkeeping: op name, attributes, its int64 state."""
+    """A metric node's bookkeeping: op name, attributes, its int64 state, and which of the op's values
+    are reported (none named: the usual ones)."""
 
     op: str
     attrs: dict[str, Attr]
     state: Tensor
+    values: tuple[str, ...] = ()
 
 
 @dataclass

@@ -118,14 +118,16 @@ def _entry(entry: Entry) -> Plain:
         "loss": None if entry.loss is None else names.of(entry.loss),
         "fetches": {k: names.of(t) for k, t in entry.fetches.items()},
         "outputs": {k: names.of(t) for k, t in entry.outputs.items()},
-        "metrics": {
-            k: {"op": m.op, "attrs": _attrs(m.attrs), "state": names.of(m.state)}
-            for k, m in entry.metrics.items()
-        },
+        "metrics": {k: _metric(m, names) for k, m in entry.metrics.items()},
         "updates": [
             {"optimizer": u.optimizer, "parameters": list(u.parameters)} for u in entry.updates
         ],
     }
+
+
+def _metric(metric: Metric, names: _Names) -> Plain:
+    found = {"op": metric.op, "attrs": _attrs(metric.attrs), "state": names.of(metric.state)}
+    return {**found, "values": list(metric.values)} if metric.values else found
 
 
 def _attrs(attrs: Mapping[str, Any]) -> Plain:
@@ -206,7 +208,8 @@ class _Names:
 
 
 def _origin(origin: Origin) -> Plain:
-    return {"layer": origin.path} if origin.path else {}
+    found = {"layer": origin.path, "kind": origin.kind}
+    return {k: v for k, v in found.items() if v}
 
 
 # -- from text -------------------------------------------------------------------------------------
@@ -305,7 +308,8 @@ class _Reader:
         entry.fetches = {k: self._find(t, known) for k, t in plain["fetches"].items()}
         entry.outputs = {k: self._find(t, known) for k, t in plain["outputs"].items()}
         for k, m in plain["metrics"].items():
-            entry.metrics[k] = Metric(m["op"], _tuples(m["attrs"]), self._find(m["state"], known))
+            state, values = self._find(m["state"], known), tuple(m.get("values", ()))
+            entry.metrics[k] = Metric(m["op"], _tuples(m["attrs"]), state, values)
         entry.updates = [Update(u["optimizer"], list(u["parameters"])) for u in plain["updates"]]
         return entry
 
@@ -328,7 +332,7 @@ class _Reader:
         return found
 
     def _item(self, plain: Plain, known: Mapping[str, Tensor]) -> Item:
-        origin = Origin(self.source, 0, 0, plain.get("layer", ""))
+        origin = Origin(self.source, 0, 0, plain.get("layer", ""), plain.get("kind", ""))
         if "loop" in plain:
             body = [n for n in (self._item(b, known) for b in plain["body"]) if isinstance(n, Node)]
             axis = self.axes[plain["axis"]] if "axis" in plain else None

@@ -3,18 +3,21 @@ compiler."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import METRICS, MODELS
 from paddlecli.config.schema import Entry as EntrySection
 from paddlecli.config.schema import MetricCall, NamedModel, WrittenModel
-from paddlecli.errors import ConfigError
+from paddlecli.errors import ConfigError, Fault
 from paddlecli.graph.builder import fault
-from paddlecli.graph.ir import Entry, Graph, Origin, Update
+from paddlecli.graph.ir import Entry, Graph, Origin, Tensor, Update
 from paddlecli.graph.prune import prune
+from paddlecli.models import outside, settings
+from paddlecli.models.frames import Frame, Names, Unread, count, located, named, tensors_read
 from paddlecli.models.network import Fields, Network
-from paddlecli.models.written import Names, Writer, named
+from paddlecli.models.written import Writer
 
 TRAIN, EVALUATE, PREDICT = "train_step", "eval_step", "predict"
 """Names of the entries of an ordinary network. Only this file gives them; others read
@@ -28,30 +31,60 @@ def build(recipe: Recipe, data: Fields) -> Graph:
 
     Raises:
         ConfigError: layers do not fit each other or the data; names the layer, both shapes, the
-            line.
+            line. All faults that can be found at once.
     """
     graph = Graph(labels=tuple(f.name for f in data.fields if f.role == "label"))
     model = recipe.model
+    found: list[Fault] = []
     try:
         if isinstance(model, WrittenModel) and model.entries:
-            _entries(graph, model, recipe, data)
+            _entries(graph, model, recipe, data, found)
         else:
-            _ordinary(graph, model, recipe, data)
+            _ordinary(graph, model, recipe, data, found)
     except ConfigError as error:
-        quoted = [replace(f, where=recipe.quoted(f.where)) for f in error.faults]
-        raise ConfigError(error.message, error.hint, faults=quoted) from None
+        raise _told(recipe, [*found, *error.faults], error) from None
+    if found:
+        raise _told(recipe, found)
     return graph
 
 
-def _ordinary(graph: Graph, model: NamedModel | WrittenModel, recipe: Recipe, data: Fields) -> None:
+@contextmanager
+def telling(recipe: Recipe) -> Iterator[None]:
+    """Faults of a network that are found inside, when it is compiled, show the recipe's lines."""
+    try:
+        yield
+    except ConfigError as error:
+        raise _told(recipe, list(error.faults), error) from None
+
+
+def _told(recipe: Recipe, faults: list[Fault], error: ConfigError | None = None) -> ConfigError:
+    """The faults with the recipe's lines; what a block's uses and entries have in common once."""
+    quoted = list(dict.fromkeys(f if f.where.text else recipe.quoted(f) for f in faults))
+    if not quoted and error is not None:
+        return error
+    if len(quoted) > 1:
+        return ConfigError.of(quoted, recipe.source)
+    return ConfigError(quoted[0].message, error.hint if error else None, faults=quoted)
+
+
+def _ordinary(
+    graph: Graph,
+    model: NamedModel | WrittenModel,
+    recipe: Recipe,
+    data: Fields,
+    found: list[Fault],
+) -> None:
     trained = recipe.optimizer is not None
     for name, training in ((TRAIN, True), (EVALUATE, False)):
         if training and not trained:
             continue
         net = Network(graph, name, training, data)
-        tensors = _write(net, model, recipe)
-        if net.entry.loss is not None:
-            _metrics(net, recipe, tensors)
+        tensors = _write(net, model, recipe, found)
+        if net.entry.loss is not None or found:
+            _metrics(net, recipe, tensors, found)
+    found += [] if found else settings.apply(graph, recipe)
+    if found:
+        return
     evaluate = graph.entries[EVALUATE]
     graph.entries[PREDICT] = _predict(evaluate)
     graph.roles = {"train": [TRAIN] if trained else [], "predict": PREDICT}
@@ -60,16 +93,23 @@ def _ordinary(graph: Graph, model: NamedModel | WrittenModel, recipe: Recipe, da
     else:
         graph.roles["evaluate"] = EVALUATE
     if trained:
-        if graph.entries[TRAIN].loss is None:
-            raise fault(
-                _origin(recipe, "model"),
-                "the network has no loss, so it cannot be trained: write `loss:` under `model:`",
-            )
-        names = [n for n, t in graph.parameters.items() if t.info is None or t.info.trainable]
-        graph.entries[TRAIN].updates.append(
-            Update(_only(recipe), names, _origin(recipe, "optimizer"))
+        _train(graph, recipe)
+
+
+def _train(graph: Graph, recipe: Recipe) -> None:
+    """The training step updates every parameter that is not frozen."""
+    entry = graph.entries[TRAIN]
+    if entry.loss is None:
+        raise fault(
+            _origin(recipe, "model"),
+            "the network has no loss, so it cannot be trained: write `loss:` under `model:`",
         )
-        graph.entries[TRAIN].outputs.clear()
+    names = [n for n, t in graph.parameters.items() if t.info is None or t.info.trainable]
+    if not names:
+        text = "every parameter is frozen, there is nothing to train"
+        raise fault(_origin(recipe, "model", "parameters"), text)
+    entry.updates.append(Update(_only(recipe), names, _origin(recipe, "optimizer")))
+    entry.outputs.clear()
 
 
 def _origin(recipe: Recipe, *path: str | int) -> Origin:
@@ -92,35 +132,49 @@ def _predict(evaluate: Entry, name: str = PREDICT) -> Entry:
     """The evaluation's network without what needs labels: pruning leaves only what the outputs
     need."""
     items = [i for i in evaluate.items if not any(t.role == "metric" for t in i.outputs)]
-    return prune(Entry(name, False, items, outputs=dict(evaluate.outputs)))
+    return prune(Entry(name, False, items, outputs=outside.outputs(evaluate)))
 
 
-def _write(net: Network, model: NamedModel | WrittenModel, recipe: Recipe) -> Names:
+def _write(
+    net: Network, model: NamedModel | WrittenModel, recipe: Recipe, found: list[Fault]
+) -> Frame:
     """Writes the network; returns the tensors that a metric may name."""
     if isinstance(model, NamedModel):
         with net.at(_origin(recipe, "model", "name")):
             MODELS.get(model.name).function(net, **MODELS.bind(model.name, model.arguments))
-        return {**net.used, **net.entry.outputs}
-    writer = Writer(net, model, recipe)
-    names = writer.inputs()
-    first = next(iter(names.values()), None)
-    last = writer.layers(model.layers, names, ("model", "layers"), first)
+        return Frame({**net.used, **net.entry.outputs})
+    writer = Writer(net, model, recipe, found)
+    frame = writer.inputs()
+    last = writer.layers(model.layers, frame, ("model", "layers"), _first(frame))
     if model.loss is not None:
-        writer.loss(model.loss, names, ("model", "loss"), last)
-    writer.outputs(model.outputs, names, ("model", "outputs"), last)
-    return names
+        writer.loss(model.loss, frame, ("model", "loss"), last)
+    writer.outputs(model.outputs, frame, ("model", "outputs"), last)
+    return frame
 
 
-def _entries(graph: Graph, model: WrittenModel, recipe: Recipe, data: Fields) -> None:
+def _first(frame: Frame) -> Tensor | None:
+    """What the first layer reads: the first input."""
+    return next(iter(frame.names.values()), None)
+
+
+def _entries(
+    graph: Graph, model: WrittenModel, recipe: Recipe, data: Fields, found: list[Fault]
+) -> None:
     """Every entry of the recipe is one entry of the plan."""
+    for key, given in (("loss", model.loss), ("outputs", model.outputs)):
+        if given:
+            text = f"this network has entries: put `{key}` into those that it belongs to"
+            found.extend(fault(_origin(recipe, "model", key), text).faults)
     writers = {}
     for name, entry in model.entries.items():
-        writers[name] = _entry(
-            Network(graph, name, entry.update is not None, data), name, model, recipe
-        )
+        net = Network(graph, name, entry.update is not None, data)
+        writers[name] = _entry(net, name, model, recipe, found)
     if recipe.metrics and not any(_evaluates(e) for e in model.entries.values()):
         text = "metrics need an entry that evaluates: one with a loss and without an update"
-        raise fault(_origin(recipe, "metrics"), text)
+        found.extend(fault(_origin(recipe, "metrics"), text).faults)
+    found += [] if found else settings.apply(graph, recipe)
+    if found:
+        return
     for name, entry in model.entries.items():
         if entry.update is not None:
             writers[name].update(entry, ("model", "entries", name))
@@ -132,18 +186,20 @@ def _entries(graph: Graph, model: WrittenModel, recipe: Recipe, data: Fields) ->
     _predictor(graph, model, recipe, data)
 
 
-def _entry(net: Network, name: str, model: WrittenModel, recipe: Recipe) -> Writer:
+def _entry(
+    net: Network, name: str, model: WrittenModel, recipe: Recipe, found: list[Fault]
+) -> Writer:
     """Writes an entry of the recipe."""
     entry = model.entries[name]
-    writer = Writer(net, model, recipe)
-    names = writer.inputs()
-    last = writer.layers(model.layers, names, ("model", "layers"), next(iter(names.values()), None))
-    last = writer.layers(entry.layers, names, ("model", "entries", name, "layers"), last)
+    writer = Writer(net, model, recipe, found)
+    frame = writer.inputs()
+    last = writer.layers(model.layers, frame, ("model", "layers"), _first(frame))
+    last = writer.layers(entry.layers, frame, ("model", "entries", name, "layers"), last)
     if entry.loss is not None:
-        writer.loss(entry.loss, names, ("model", "entries", name, "loss"), last)
-    writer.outputs(entry.outputs, names, ("model", "entries", name, "outputs"))
+        writer.loss(entry.loss, frame, ("model", "entries", name, "loss"), last)
+    writer.outputs(entry.outputs, frame, ("model", "entries", name, "outputs"))
     if _evaluates(entry):
-        _metrics(net, recipe, names)
+        _metrics(net, recipe, frame, found)
     return writer
 
 
@@ -164,34 +220,40 @@ def _predictor(graph: Graph, model: WrittenModel, recipe: Recipe, data: Fields) 
         return
     name = PREDICT if PREDICT not in model.entries else f"{chosen}.{PREDICT}"
     if entry.update is not None:
-        _entry(Network(graph, name, False, data), chosen, model, recipe)
+        _entry(Network(graph, name, False, data), chosen, model, recipe, [])
     graph.entries[name] = _predict(
         graph.entries[name if entry.update is not None else chosen], name
     )
     graph.roles["predict"] = name
 
 
-def _metrics(net: Network, recipe: Recipe, names: Names) -> None:
+def _metrics(net: Network, recipe: Recipe, frame: Frame, found: list[Fault]) -> None:
     for i, call in enumerate(recipe.metrics):
+        if call.source is None and found:
+            continue  # what it reads by default may be what is wrong
         with net.at(_origin(recipe, "metrics", i)):
-            _metric(net, call, names)
+            try:
+                _metric(net, call, frame.names)
+            except Unread:
+                continue
+            except ConfigError as error:
+                found.extend(located(error, net.origin, ()))
 
 
 def _metric(net: Network, call: MetricCall, names: Names) -> None:
-    definition = METRICS.get(call.call).function(**METRICS.bind(call.call, call.arguments))
-    given = (
-        [net.prediction, net.target]
-        if call.source is None
-        else named(net, call.source, names, call.call)
-    )
-    found = [t for t in given if t is not None]
-    if len(found) != 2:
-        raise fault(
-            net.origin, f"[{call.call}] reads scores and labels: say `from: [scores, label]`"
-        )
-    net.metric(
-        call.name or call.call,
-        definition.op,
-        {"scores": found[0], "label": found[1]},
-        definition.attrs,
-    )
+    """Writes a metric; without a `from` it reads the prediction and the label that the loss told."""
+    function = METRICS.get(call.call).function
+    reader = outside.reader_of(function)
+    if call.source is not None:
+        given = named(net, call.source, names, call.call)
+    else:
+        given = [t for t in (net.prediction, net.target) if t is not None]
+        least, most, listed = tensors_read(reader)
+        if len(given) != 2 or not least <= 2 <= most:
+            raise fault(net.origin, f"[{call.call}] reads {listed}: say `from: [{listed}]`")
+    count(net, call.call, reader, given)
+    if reader is not function:
+        outside.record(net, call.name or call.call, given)
+        return
+    net.metric_name = call.name or ""
+    function(net, *given, **METRICS.bind(call.call, call.arguments))

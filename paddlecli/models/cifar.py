@@ -26,12 +26,13 @@ def vgg_bn_drop(net: Network, *, classes: Count = 10) -> None:
     parameters on 3 x 32 x 32 pictures."""
     x = net.feature()
     for filters, rates in VGG_GROUPS:
-        for rate in rates:
-            x = layers.conv2d(net, x, filters=filters, size=3, padding=1)
-            x = layers.batch_norm(net, x, activation="relu")
-            if rate:
-                x = layers.dropout(net, x, rate=rate)
-        x = layers.pool2d(net, x, size=2, stride=2)
+        with net.layer("group"):
+            for rate in rates:
+                x = layers.conv2d(net, x, filters=filters, size=3, padding=1)
+                x = layers.batch_norm(net, x, activation="relu")
+                if rate:
+                    x = layers.dropout(net, x, rate=rate)
+            x = layers.pool2d(net, x, size=2, stride=2)
     x = layers.fc(net, layers.dropout(net, x, rate=0.5), size=512)
     x = layers.dropout(net, layers.batch_norm(net, x, activation="relu"), rate=0.5)
     x = layers.fc(net, x, size=512)
@@ -53,9 +54,10 @@ def resnet_cifar10(
             net.origin, f"[resnet_cifar10] depth must be 6 n + 2 (8, 14, 20, ...), not {depth}"
         )
     x = _conv_norm(net, net.feature(), 16, 3, 1, relu=True)
-    for stage, filters in enumerate((16, 32, 64)):
-        for block in range((depth - 2) // 6):
-            x = _block(net, x, filters, 2 if stage and not block else 1, bias)
+    for filters in (16, 32, 64):
+        with net.layer("stage"):
+            for _ in range((depth - 2) // 6):
+                x = _block(net, x, filters, bias)
     x = layers.pool2d(net, x, kind="average", whole=True)
     classify(net, layers.fc(net, x, size=classes))
 
@@ -69,10 +71,16 @@ def _conv_norm(
     return layers.batch_norm(net, x, activation="relu" if relu else "none")
 
 
-def _block(net: Network, x: Tensor, filters: int, stride: int, bias: bool) -> Tensor:
-    """relu(second(first(x)) + shortcut(x)); the shortcut is x itself where the shapes allow it."""
-    y = _conv_norm(net, x, filters, 3, stride, relu=True)
-    y = _conv_norm(net, y, filters, 3, 1, relu=False, bias=bias)
+def _block(net: Network, x: Tensor, filters: int, bias: bool) -> Tensor:
+    """relu(second(first(x)) + shortcut(x)); the shortcut is x itself where the filters stay the
+    same, else the block halves the picture (``projection``)."""
     same = x.spec.shape[1].coefficient == filters
-    short = x if same else _conv_norm(net, x, filters, 1, stride, relu=False)
-    return layers.activate(net, net.apply("add", y, short), "relu")
+    stride = 1 if same else 2
+    with net.layer("residual" if same else "projection"):
+        y = _conv_norm(net, x, filters, 3, stride, relu=True)
+        y = _conv_norm(net, y, filters, 3, 1, relu=False, bias=bias)
+        short = x if same else _conv_norm(net, x, filters, 1, stride, relu=False)
+        with net.layer("add"):
+            y = net.apply("add", y, short)
+        with net.layer("relu"):
+            return layers.activate(net, y, "relu")

@@ -82,7 +82,10 @@ def initialise(spec: str | Mapping[str, Any], shape: Sequence[int], seed: int, n
 
     kind, arguments = _call(spec)
     bound = INITIALIZERS.bind(kind, arguments)
-    values = INITIALIZERS.get(kind).function(tuple(shape), Stream(seed, name), **bound)
+    try:
+        values = INITIALIZERS.get(kind).function(tuple(shape), Stream(seed, name), **bound)
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error.message}", error.hint) from None
     if np.shape(values) != tuple(shape):
         raise ConfigError(
             f"initialiser `{kind}` gives shape {list(np.shape(values))}, {name} has {list(shape)}"

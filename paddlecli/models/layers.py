@@ -27,6 +27,8 @@ Activation = Literal[
     "softshrink", "softsign", "square", "stanh", "swish", "tanh", "tanh_shrink", "thresholded_relu",
 ]  # fmt: skip
 """What a layer can end with, with the op's default attributes."""
+BlockUse = str | dict[str, dict[str, Any]]
+"""A block's name, or ``{name: {argument: value}}``."""
 Initializer = Annotated[str | dict[str, dict[str, Any]], Call("initializer")]
 """A registered initializer: its name, or ``{uniform: {low: -0.1, high: 0.1}}``."""
 
@@ -106,13 +108,27 @@ def embedding(
     init: Initializer = "xavier",
     table: Name | None = None,
 ) -> Tensor:
-    """Rows of a table [size, dim] for ids [N] or [T]: the result is [N, dim]. ``table`` shares a
-    table by its name; ``sparse`` gives it row-sparse gradients; rows of ``padding_idx`` come out as
-    zeros."""
+    """Rows of a table [size, dim] for ids [N, ...] or [T, ...]: the result is [N, ..., dim].
+
+    ``size`` ids have a row. ``table`` is the table's full name: embeddings that give the same share
+    it. ``sparse`` gives it row-sparse gradients: only rows in use are touched. Ids of
+    ``padding_idx`` give zeros.
+    """
     with net.layer("embedding"):
         w = net.parameter("w", (size, dim), initial(init), path=table, sparse=sparse)
         padding = -1 if padding_idx is None else padding_idx % size
         return net.apply("embedding", x, w, padding_idx=padding, sparse=sparse)  # type: ignore[no-any-return]
+
+
+@LAYERS.register("parameter")
+def parameter(net: Network, *, shape: tuple[Count, ...], init: Initializer = "xavier") -> Tensor:
+    """A parameter as a tensor of its own: no layer's weight, the same for every row of a batch. It
+    reads nothing.
+
+    ``shape``: its shape, without a batch.
+    """
+    with net.layer("parameter"):
+        return net.parameter("value", shape, initial(init))
 
 
 def _both(value: int | tuple[int, ...]) -> tuple[int, int]:
@@ -136,7 +152,10 @@ def conv2d(
     weight_init: Initializer | None = None,
 ) -> Tensor:
     """2-D convolution of x [N, C, H, W] with filters [filters, C / groups, k, k]: [N, filters, H',
-    W']."""
+    W'].
+
+    ``size`` is k, one number or height and width.
+    """
     with net.layer("conv2d"):
         if x.spec.ndim != 4:
             raise fault(
@@ -182,9 +201,11 @@ def pool2d(
     ceil_mode: bool = False,
     whole: bool = False,
 ) -> Tensor:
-    """Largest or mean value of each window of x [N, C, H, W]. ``stride`` is the window's size if
-    left out; ``exclusive`` leaves the padding out of a mean; ``whole`` pools each channel to one
-    value."""
+    """Largest or mean value of each window of x [N, C, H, W]: [N, C, H', W'].
+
+    ``kind`` says which of the two. ``stride`` is the window's size if left out. ``exclusive``
+    leaves the padding out of a mean. ``whole`` pools each channel to one value, [N, C, 1, 1].
+    """
     with net.layer("pool2d"):
         window = (1, 1) if whole else _both(size)
         step = window if stride is None else _both(stride)
@@ -216,13 +237,16 @@ def batch_norm(
     statistics elsewhere, then scales and shifts.
 
     running = momentum * running + (1 - momentum) * batch, with the biased variance; a guard keeps a
-    bad batch out of it.
+    bad batch out of it. ``use_global_stats`` takes the running statistics in training too.
     """
     with net.layer("batch_norm"):
         if x.spec.ndim < 2 or not x.spec.shape[1].known:
             raise fault(
                 net.origin, f"[batch_norm] {x.name} is {x.spec}: [N, channels, ...] is needed"
             )
+        if net.looping:
+            text = "[batch_norm] stands in a loop, where each step would be a batch of its own"
+            raise fault(net.origin, f"{text}: use it before the loop or behind it")
         channels = x.spec.shape[1].coefficient
         args = {
             "x": x,
@@ -264,21 +288,22 @@ def dropout(
 
 @LAYERS.register("concat")
 def concat(net: Network, *xs: Tensor, axis: int = 1) -> Tensor:
-    """The inputs one behind the other along ``axis``."""
+    """The inputs one behind the other along ``axis``, 1 for what follows the batch; their other
+    sizes are the same."""
     with net.layer("concat"):
         return net.apply("concat", list(xs), axis=axis)  # type: ignore[no-any-return]
 
 
 @LAYERS.register("reshape")
 def reshape(net: Network, x: Tensor, *, shape: tuple[int, ...]) -> Tensor:
-    """x under another shape; ``shape`` leaves out the batch, one size may be -1."""
+    """x under another shape. ``shape`` leaves out the batch; one size may be -1, what is left."""
     with net.layer("reshape"):
         return net.apply("reshape", x, dims=(0, *shape))  # type: ignore[no-any-return]
 
 
 @LAYERS.register("flatten")
 def flatten(net: Network, x: Tensor) -> Tensor:
-    """[N, ...] as [N, size]."""
+    """x [N, ...] as [N, size], size being all elements of a row."""
     with net.layer("flatten"):
         return net.apply("reshape", x, dims=(0, -1))  # type: ignore[no-any-return]
 
@@ -291,7 +316,11 @@ def sequence_pool(
     kind: Literal["sum", "average", "sqrt", "max", "first", "last"] = "sum",
     pad_value: float = 0.0,
 ) -> Tensor:
-    """One row for each sequence of x [T, ...]: [N, ...]; an empty one gives ``pad_value``."""
+    """One row for each sequence of x [T, ...]: [N, ...].
+
+    ``kind`` is what it holds: the sum, the mean, the sum over the root of the length, the largest
+    values, the first or the last row. An empty sequence gives ``pad_value``.
+    """
     with net.layer("sequence_pool"):
         if x.spec.axis is None:
             raise fault(
@@ -302,21 +331,29 @@ def sequence_pool(
 
 
 @LAYERS.register("scan")
-def _scan(*, block: Name, reverse: bool = False) -> None:
-    """Runs a block over each sequence, step by step, carrying its memories; ``reverse`` reads from
-    the end."""
+def _scan(*, block: BlockUse, reverse: bool = False) -> None:
+    """Runs a block over each sequence of the inputs [T, ...], step by step, carrying its memories:
+    each of the block's outputs is [T, ...].
+
+    ``block``: its name, or its name over its arguments. ``reverse`` reads from the end.
+    """
     raise TypeError("scan is written by models/written.py; in code call models.recurrence.scan")
 
 
 @LAYERS.register("decode")
 def _decode(
     *,
-    block: Name,
+    block: BlockUse,
     start: Natural = 0,
     end: Natural = 1,
     max_length: Count = 32,
     beam: Literal[1] = 1,
 ) -> None:
-    """Repeats a block on its own choice (the id with the highest first output) from ``start`` until
-    ``end`` or ``max_length``."""
+    """Repeats a block on its own choice, the id with the highest first output, and gives the ids
+    [N, max_length]; the output `length` [N] counts them.
+
+    ``block``: its name, or its name over its arguments. ``start`` is the id it begins with.
+    ``end`` is the id that ends a row. After ``max_length`` ids it ends in any case. ``beam`` is 1:
+    the best id of each step is taken.
+    """
     raise TypeError("decode is written by models/written.py; in code call models.recurrence.decode")

@@ -47,8 +47,8 @@ def softmax_with_cross_entropy(
     soft_label: bool = False,
     ignore_index: int = -100,
 ) -> Tensor:
-    """Cross-entropy of softmax(logits [N, classes]) against class ids [N] or [N, 1], or
-    probabilities [N, classes] when ``soft_label``.
+    """Cross-entropy of softmax(logits [N, classes]) against a label [N] or [N, 1] of class ids, or
+    [N, classes] of probabilities when ``soft_label``.
 
     Rows whose label is ``ignore_index`` count as nothing when it is a class (>= 0), and as zeros
     otherwise.
@@ -78,7 +78,7 @@ def cross_entropy(
     soft_label: bool = False,
     ignore_index: int = -100,
 ) -> Tensor:
-    """-log of the label's probability; probabilities [N, classes], labels as in
+    """-log of the label's probability; probability [N, classes], label [N] or [N, 1] as in
     ``softmax_with_cross_entropy``."""
     with net.layer("cross_entropy"):
         _check_classes(net, probability, label, soft_label, ignore_index)

@@ -52,6 +52,8 @@ class Field(Protocol):
     def classes(self) -> int | None: ...
     @property
     def preprocess(self) -> Preprocess | None: ...
+    @property
+    def usual(self) -> tuple[float, float] | None: ...
 
 
 class Fields(Protocol):
@@ -71,6 +73,8 @@ class Network(Builder):
             networks).
         target: labels that go with them.
         loss_name: name under which the loss is reported.
+        metric_name: name under which the recipe reports the metric that is written, "" where it gives
+            none.
     """
 
     def __init__(self, graph: Graph, name: str, training: bool, data: Fields) -> None:
@@ -79,7 +83,12 @@ class Network(Builder):
         self.prediction: Tensor | None = None
         self.target: Tensor | None = None
         self.loss_name = "loss"
+        self.metric_name = ""
         self._fields: dict[str, Tensor] = {}
+
+    def called(self, name: str) -> str:
+        """The name under which a metric is reported: the recipe's, or ``name`` where it gives none."""
+        return self.metric_name or name
 
     def feature(self, name: str = "") -> Tensor:
         """The input of that name, cast and scaled as its field says; without a name the only one.

@@ -24,6 +24,8 @@ class MetricOp(Op):
     counts added."""
 
     differentiable: ClassVar[bool] = False
+    usual: ClassVar[tuple[str, ...]] = ()
+    """The values that are reported where none is named; all of them if empty."""
 
     def state_shape(self, attrs: Mapping[str, Attr]) -> tuple[int, ...]:
         """Shape of the state."""
@@ -38,14 +40,15 @@ class MetricOp(Op):
         raise NotImplementedError
 
     def report(
-        self, name: str, state: Sequence[int], attrs: Mapping[str, Attr]
+        self, name: str, state: Sequence[int], attrs: Mapping[str, Attr], values: Sequence[str] = ()
     ) -> dict[str, float]:
-        """The values as they are reported: a single one under ``name``, several as
-        ``name_<value>``."""
-        values = self.finish(state, attrs)
-        if len(values) == 1:
-            return dict.fromkeys((name,), *values.values())
-        return {f"{name}_{k}": v for k, v in values.items()}
+        """``values`` (the usual ones if empty) as they are reported: a single one under ``name``,
+        several as ``name_<value>``."""
+        found = self.finish(state, attrs)
+        wanted = tuple(values) or self.usual or tuple(found)
+        if len(wanted) == 1:
+            return {name: found[wanted[0]]}
+        return {f"{name}_{k}": found[k] for k in wanted}
 
     def shape(
         self, args: Mapping[str, Any], attrs: Mapping[str, Attr]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 Attr = int | float | bool | tuple[int, ...]
+Shape = tuple[int, ...]
 
 
 class ShapeError(Exception):
@@ -258,8 +259,12 @@ class Op:
         """For a fused op: the same outputs written with plain ops (its executable meaning); None for a plain op."""
         return None
 
-    def flops(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> int:
-        """Multiply-adds times two of one batch row, for ``model summary`` and reports; 0 when they do not count."""
+    def flops(self, kernel: Kernel, shapes: Mapping[str, Shape], attrs: Mapping[str, Attr]) -> int:
+        """Floating-point operations of one call, a multiply-add counted as two, for ``model summary``.
+
+        ``shapes``: the sizes at the kernel's ports, inputs and outputs alike. As in the literature only products count, those of
+        gradients too; an op that multiplies matrices or filters overrides this, everything else is 0.
+        """
         return 0
 
 

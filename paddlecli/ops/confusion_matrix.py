@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+MOST_CELLS = 64
+"""Classes whose single counts are given too."""
+
+
 class ConfusionMatrix(MetricOp):
     """scores [..., classes], label i64 [...] or [..., 1]; state [classes, classes], row the label,
     column the prediction.
@@ -22,6 +26,7 @@ class ConfusionMatrix(MetricOp):
     """
 
     name = "confusion_matrix"
+    usual: ClassVar[tuple[str, ...]] = ("accuracy", "macro_precision", "macro_recall", "macro_f1")
     forward = Kernel(
         "confusion_matrix.forward(scores: f32, label: i64, state: i64; classes: int, ignore_index: int) -> "
         "(state_out: i64)",
@@ -40,20 +45,27 @@ class ConfusionMatrix(MetricOp):
         return [[int(c) for c in state[i * n : (i + 1) * n]] for i in range(n)]
 
     def finish(self, state: Sequence[int], attrs: Mapping[str, Attr]) -> dict[str, float]:
-        """Accuracy, and precision, recall and F1 averaged over the classes that occur (as label or
-        prediction)."""
+        """Accuracy, which is the micro-averaged F1 too; precision, recall and F1 averaged over the
+        classes that occur (as label or prediction); up to MOST_CELLS classes each count, as
+        ``<label>_<prediction>``."""
         rows = self.matrix(state, attrs)
+        n = len(rows) if len(rows) <= MOST_CELLS else 0
+        cells = {f"{i}_{j}": float(rows[i][j]) for i in range(n) for j in range(n)}
+        return {**self._averages(rows), **cells}
+
+    def _averages(self, rows: list[list[int]]) -> dict[str, float]:
         columns = [sum(c) for c in zip(*rows, strict=True)]
         right = [rows[i][i] for i in range(len(rows))]
         seen = [i for i in range(len(rows)) if columns[i] or sum(rows[i])]
         if not seen:
-            return dict.fromkeys(("accuracy", "macro_precision", "macro_recall", "macro_f1"), NAN)
+            return dict.fromkeys((*self.usual, "micro_f1"), NAN)
         precision = [right[i] / columns[i] if columns[i] else 0.0 for i in seen]
         recall = [right[i] / sum(rows[i]) if sum(rows[i]) else 0.0 for i in seen]
         f1 = [2 * right[i] / (columns[i] + sum(rows[i])) for i in seen]
         means = [sum(values) / len(seen) for values in (precision, recall, f1)]
-        keys = ("macro_precision", "macro_recall", "macro_f1")
-        return {"accuracy": ratio(sum(right), sum(columns)), **dict(zip(keys, means, strict=True))}
+        accuracy = ratio(sum(right), sum(columns))
+        averages = zip(self.usual, (accuracy, *means), strict=True)
+        return {**dict(averages), "micro_f1": accuracy}
 
     def shape(
         self, args: Mapping[str, Any], attrs: Mapping[str, Attr]

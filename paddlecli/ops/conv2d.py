@@ -3,12 +3,24 @@ After PaddlePaddle."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from paddlecli.ops._attrs import integer
 from paddlecli.ops._window import four, image, output_size, two, windows_of
-from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Sample, check
+from paddlecli.ops.base import (
+    Arg,
+    Attr,
+    Emitter,
+    Kernel,
+    NodeLike,
+    Op,
+    RandomKey,
+    Sample,
+    Shape,
+    check,
+)
 from paddlecli.ops.fc import ACTIVATIONS
 from paddlecli.ops.spec import Spec
 
@@ -151,12 +163,13 @@ class Conv2d(Op):
             case((2, 6, 19), (17, 2, 2, 2), bias=True, low=0.1, activation=1),
         ]
 
-    def flops(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> int:
-        """2*kernel cells for each output value of a sample."""
-        y = self.shape(args, attrs)["y"]
-        assert isinstance(y, Spec)
-        w: Spec = args["w"]
-        return 2 * y.row * w.row
+    def flops(self, kernel: Kernel, shapes: Mapping[str, Shape], attrs: Mapping[str, Attr]) -> int:
+        """2*(channels/groups)*kh*kw for each element of y or dy; the bias gradient multiplies
+        nothing. Cells that lie on the padding count, as in the literature."""
+        if kernel is self.backward_b:
+            return 0
+        w = shapes["w"] if "w" in shapes else shapes["dw"]
+        return 2 * math.prod(w[1:]) * math.prod(shapes["y"] if "y" in shapes else shapes["dy"])
 
 
 OP = Conv2d()

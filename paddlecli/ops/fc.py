@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from paddlecli.ops._attrs import integer
 from paddlecli.ops._unary import like, values_of
-from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Sample, check
+from paddlecli.ops.base import (
+    Arg,
+    Attr,
+    Emitter,
+    Kernel,
+    NodeLike,
+    Op,
+    RandomKey,
+    Sample,
+    Shape,
+    check,
+)
 from paddlecli.ops.spec import Spec, product
 
 ACTIVATIONS = ("none", "relu", "tanh", "sigmoid")
@@ -139,12 +151,10 @@ class Fc(Op):
             case(("s", 4), 4, 33, 3),
         ]
 
-    def flops(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> int:
-        """2*in*out for each kept row of a sample."""
-        rows = product(args["x"].shape[1 : integer(attrs, "num_flatten_dims")])
-        return int(
-            2 * rows.coefficient * args["w"].shape[0].coefficient * args["w"].shape[1].coefficient
-        )
+    def flops(self, kernel: Kernel, shapes: Mapping[str, Shape], attrs: Mapping[str, Attr]) -> int:
+        """2*in for each element of y or dy, whichever of the three products it is."""
+        rows = shapes["w"][0] if "w" in shapes else shapes["dw"][0]
+        return 2 * rows * math.prod(shapes["y"] if "y" in shapes else shapes["dy"])
 
 
 OP = Fc()

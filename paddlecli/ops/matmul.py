@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from paddlecli.ops._attrs import integer
 from paddlecli.ops._unary import like, values_of
-from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Sample, check
+from paddlecli.ops.base import (
+    Arg,
+    Attr,
+    Emitter,
+    Kernel,
+    NodeLike,
+    Op,
+    RandomKey,
+    Sample,
+    Shape,
+    check,
+)
 from paddlecli.ops.spec import Dim, Spec, product
 
 _ATTRS = "transpose_x: bool, transpose_y: bool, num_flatten_dims: int"
@@ -116,15 +128,11 @@ class Matmul(Op):
             case(("s", 4), (4, 3), False, False),
         ]
 
-    def flops(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> int:
-        """2*m*k*n of one batch row."""
-        x, z = args["x"], self.shape(args, attrs)["z"]
-        k = (
-            x.row // product(x.shape[1 : attrs["num_flatten_dims"]]).coefficient
-            if attrs["num_flatten_dims"]
-            else x.shape[-1].coefficient
-        )
-        return int(2 * k * z.row)
+    def flops(self, kernel: Kernel, shapes: Mapping[str, Shape], attrs: Mapping[str, Attr]) -> int:
+        """2*k for each element of z or dz, whichever of the three products it is."""
+        x, y, z = (shapes[p] if p in shapes else shapes[f"d{p}"] for p in "xyz")
+        k = y[0] if attrs["num_flatten_dims"] else x[-2] if attrs["transpose_x"] else x[-1]
+        return 2 * k * math.prod(z)
 
 
 def _flattened(op: str, x: Spec, y: Spec, kept: int, attrs: Mapping[str, Attr]) -> Spec:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from paddlecli.ops._metric import NAN, MetricOp
 from paddlecli.ops.base import Arg, Attr, Kernel, Sample, check
@@ -24,6 +25,7 @@ class MeanMetric(MetricOp):
     """
 
     name = "mean_metric"
+    usual: ClassVar[tuple[str, ...]] = ("mean",)
     forward = Kernel(
         "mean_metric.forward(values: f32, counted?: i32, state: i64) -> (state_out: i64)",
         inplace={"state_out": "state"},
@@ -34,9 +36,11 @@ class MeanMetric(MetricOp):
         return (5,)
 
     def finish(self, state: Sequence[int], attrs: Mapping[str, Attr]) -> dict[str, float]:
+        """The mean, and its exponential."""
         high, whole, part, count, bad = (int(s) for s in state)
         total = (high * _UNIT + whole) * _UNIT + part
-        return {"mean": NAN if bad or not count else total / (count * _UNIT)}
+        mean = NAN if bad or not count else total / (count * _UNIT)
+        return {"mean": mean, "exp": math.exp(mean) if not mean > 709 else math.inf}
 
     def shape(
         self, args: Mapping[str, Any], attrs: Mapping[str, Attr]

@@ -33,12 +33,11 @@ class PrecisionRecall(MetricOp):
     def finish(self, state: Sequence[int], attrs: Mapping[str, Attr]) -> dict[str, float]:
         right, wrong, found, missed = (int(s) for s in state)
         precision, recall = ratio(right, right + wrong), ratio(found, found + missed)
-        total = precision + recall
-        return {
-            "precision": precision,
-            "recall": recall,
-            "f1": 2 * precision * recall / total if total else NAN,
-        }
+        if right and found:
+            f1 = 2 * precision * recall / (precision + recall)
+        else:  # nothing is right; where there was nothing to find or be found it has no value
+            f1 = 0.0 if right + wrong + found + missed else NAN
+        return {"precision": precision, "recall": recall, "f1": f1}
 
     def shape(
         self, args: Mapping[str, Any], attrs: Mapping[str, Attr]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 DIGITS = """
 name: shapes
@@ -77,6 +80,29 @@ def run(
     assert done.returncode == code, f"exit code {done.returncode}, expected {code}\n{out}\n{err}"
     assert ("Traceback" in err) == users
     return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+
+
+def call(
+    folder: Path, *arguments: str, code: int = 0, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """As `run`, in this process: a tenth of the time, for what does not depend on streams, signals or imports."""
+    from paddlecli.cli.app import main
+
+    out, err, before = io.StringIO(), io.StringIO(), Path.cwd()
+    os.chdir(folder)
+    try:
+        with (
+            mock.patch.dict(os.environ, environment(folder, **(env or {})), clear=True),
+            mock.patch.object(sys, "argv", ["paddlecli", *arguments]),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            found = main(arguments)
+    finally:
+        os.chdir(before)
+    text = f"exit code {found}, expected {code}\n{out.getvalue()}\n{err.getvalue()}"
+    assert found == code, text
+    return subprocess.CompletedProcess(arguments, found, out.getvalue(), err.getvalue())
 
 
 def strict(text: str) -> Any:

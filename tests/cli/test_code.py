@@ -15,7 +15,6 @@ CODE = '''
 
 from paddlecli.config.registry import INITIALIZERS, LAYERS, LOSSES, METRICS, MODELS
 from paddlecli.config.types import Count
-from paddlecli.engine.metrics import Definition
 from paddlecli.models import layers, losses
 
 
@@ -41,8 +40,8 @@ def half_square(net, prediction, label):
 
 
 @METRICS.register("near")
-def near():
-    return Definition("accuracy", {"k": 2, "ignore_index": -100})
+def near(net, scores, label):
+    net.metric(net.called("near"), "accuracy", {"scores": scores, "label": label}, {"k": 2})
 
 
 @MODELS.register("gates")

@@ -118,9 +118,17 @@ def test_without_arguments_the_help_is_shown_as_an_error(
     [
         (["trian"], "error: there is no command `trian`\nhint: did you mean `train`?\n"),
         (["xyz"], "error: there is no command `xyz`\nhint: commands: train, evaluate,"),
-        (["--nope"], "error: No such option: --nope"),
+        (["--nope"], "error: there is no option `--nope`\nhint: paddlecli --help lists them\n"),
+        (["train", "--epoch", "3"], "hint: did you mean `--epochs`? paddlecli train --help lists"),
+        (
+            ["dataset", "list", "--jsno"],
+            "hint: did you mean `--json`? paddlecli dataset list --help",
+        ),
         (["recipe", "show"], "error: Missing argument 'RECIPE'"),
-        (["recipe", "lst"], "error: No such command 'lst'"),
+        (
+            ["recipe", "lst"],
+            "there is no command `recipe lst`\nhint: did you mean `recipe list`?\n",
+        ),
         (["recipe", "list", "--nope"], "hint: paddlecli recipe list --help"),
     ],
 )

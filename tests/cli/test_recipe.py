@@ -35,8 +35,8 @@ def sgd(net: Any) -> None: ...
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A network and an optimizer of these tests' own, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(plugins, "_loaded", set())
     with ExitStack() as stack:
+        stack.enter_context(plugins.isolated())
         for kind in registry.KINDS.values():
             stack.enter_context(kind.isolated())
         registry.MODELS.register("small")(small)
@@ -150,7 +150,7 @@ def test_users_code(capsys: pytest.CaptureFixture[str]) -> None:
     )
     Path("r.yaml").write_text(GOOD.replace("small, size: 2", "mine"))
     assert main(["recipe", "validate", "r.yaml"]) == 3
-    assert "--code FILE.py that registers `mine`" in capsys.readouterr().err
+    assert "mine.py registers `mine`: add --code mine.py" in capsys.readouterr().err
     assert call(capsys, "validate", "r.yaml", "--code", "mine.py") == "r.yaml: valid\n"
     assert "width: 3" in call(capsys, "show", "r.yaml", "--code", "mine.py")
 

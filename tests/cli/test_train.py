@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from .runs import DIGITS, command, environment, recipe, run, strict
+from .runs import DIGITS, call, command, environment, recipe, run, strict
 
 
 def test_json_object_and_nothing_else(tmp_path: Path) -> None:
@@ -21,7 +21,9 @@ def test_json_object_and_nothing_else(tmp_path: Path) -> None:
     found = strict(done.stdout)
     assert len(done.stdout.splitlines()) == 1
     assert set(found) == {
-        "schema", "status", "run_dir", "epochs", "steps", "seconds", "samples_per_second", "metrics"}  # fmt: skip
+        "schema", "status", "reason", "run_dir", "epochs", "steps", "seconds", "samples_per_second", "metrics", "best",
+        "saved"}  # fmt: skip
+    assert (found["reason"], found["best"], found["saved"]) == ("epochs", None, "last, step 24")
     assert (found["schema"], found["status"], found["epochs"], found["steps"]) == (
         1,
         "completed",
@@ -48,12 +50,12 @@ def test_what_is_said_at_the_end(tmp_path: Path) -> None:
 def test_what_is_expected_of_other_settings(tmp_path: Path) -> None:
     """Other epochs are no failure, also not after a resume; another seed must do as well."""
     name = recipe(tmp_path)
-    other = run(tmp_path, "train", name, "--run-dir", "out", "--epochs", "2").stderr
+    other = call(tmp_path, "train", name, "--run-dir", "out", "--epochs", "2").stderr
     assert "expected test.accuracy at least 1.5 (for the recipe as it stands): " in other
     assert ": met" not in other and "NOT met" not in other
     assert (
         "(for the recipe as it stands)"
-        in run(tmp_path, "train", "--resume", "out", "--epochs", "3").stderr
+        in call(tmp_path, "train", "--resume", "out", "--epochs", "3").stderr
     )
     for harmless in (
         ("--seed", "3"),
@@ -61,31 +63,31 @@ def test_what_is_expected_of_other_settings(tmp_path: Path) -> None:
         ("-o", "checkpoint.keep_last=1"),
         ("--threads", "1"),
     ):
-        assert "at least 1.5: NOT met" in run(tmp_path, "train", name, *harmless).stderr
-    assert "as it stands" in run(tmp_path, "train", name, "-o", "~metrics").stderr
+        assert "at least 1.5: NOT met" in call(tmp_path, "train", name, *harmless).stderr
+    assert "as it stands" in call(tmp_path, "train", name, "-o", "~metrics").stderr
 
 
 def test_only_what_can_be_done_is_suggested(tmp_path: Path) -> None:
     text = (Path(__file__).parents[1] / "tracers" / "two_networks.yaml").read_text()
-    said = run(tmp_path, "train", recipe(tmp_path, text), "--epochs", "1").stderr
+    said = call(tmp_path, "train", recipe(tmp_path, text), "--epochs", "1").stderr
     assert "paddlecli evaluate" not in said
     assert "paddlecli predict" in said and "train --resume" in said
 
 
 def test_flags_are_overrides_and_are_kept(tmp_path: Path) -> None:
-    run(tmp_path, "train", recipe(tmp_path), "--run-dir", "a", "--seed", "9", "--limit-batches", "2", "--name", "other",
+    call(tmp_path, "train", recipe(tmp_path), "--run-dir", "a", "--seed", "9", "--limit-batches", "2", "--name", "other",
         "--epochs", "1", "-o", "optimizer.learning_rate=1e-3", "-q")  # fmt: skip
     text = (tmp_path / "a" / "config.yaml").read_text()
     for line in ("seed: 9", "limit_batches: 2", "name: other", "epochs: 1", "learning_rate: 0.001"):
         assert line in text
-    run(tmp_path, "train", "--config", "a/config.yaml", "--run-dir", "b", "-q")
+    call(tmp_path, "train", "--config", "a/config.yaml", "--run-dir", "b", "-q")
     for name in ("config.yaml", "metrics.jsonl", "model/model.safetensors"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
 def test_threads_do_not_change_results(tmp_path: Path) -> None:
     for threads in ("1", "2"):
-        run(tmp_path, "train", recipe(tmp_path), "--run-dir", threads, "--threads", threads, "-q")
+        call(tmp_path, "train", recipe(tmp_path), "--run-dir", threads, "--threads", threads, "-q")
     for name in ("metrics.jsonl", "model/model.safetensors"):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
     assert json.loads((tmp_path / "2" / "run.json").read_text())["core"]["threads"] == 2
@@ -98,6 +100,19 @@ def test_threads_do_not_change_results(tmp_path: Path) -> None:
         (("recipe.yaml", "--config", "./recipe.yaml"), 2),
         (("./recipe.yaml", "--max-time", "soon"), 2),
         (("./recipe.yaml", "--resume", "last"), 2),
+        (("./recipe.yaml", "--resume"), 5),
+        (("--resume",), 5),
+        (("--resume", ""), 2),
+        (("--resume=",), 2),
+        (("--resume", "--run-dir", "x"), 2),
+        (("--resume", "--dry-run"), 2),
+        (("./recipe.yaml", "--overfit", "0"), 3),
+        (("./recipe.yaml", "--overfit", "2", "--limit-batches", "2"), 3),
+        (("./recipe.yaml", "--allow-partial"), 3),
+        (("./recipe.yaml", "--init-from", "nothing"), 5),
+        (("./recipe.yaml", "-o", "train.stop_when=test.accuracy = 1"), 3),
+        (("./recipe.yaml", "-o", "train.stop_when=test.acuracy > 1"), 3),
+        (("./recipe.yaml", "-o", "early_stopping.monitor=test.bleu"), 3),
         (("no_such_recipe",), 3),
         (("./recipe.yaml", "-o", "train.epoch=3"), 3),
         (("./recipe.yaml", "-o", "train.epochs=three"), 3),
@@ -109,7 +124,7 @@ def test_threads_do_not_change_results(tmp_path: Path) -> None:
 def test_exit_codes(tmp_path: Path, arguments: tuple[str, ...], code: int) -> None:
     recipe(tmp_path)
     before = set(tmp_path.rglob("*"))
-    done = run(tmp_path, "train", *arguments, "--json", code=code)
+    done = call(tmp_path, "train", *arguments, "--json", code=code)
     assert done.stdout == ""
     assert strict(done.stderr)["error"]["code"] == code
     assert set(tmp_path.rglob("*")) == before, "nothing is written for a command that cannot start"
@@ -134,18 +149,18 @@ def test_recipe_from_stdin(tmp_path: Path) -> None:
 
 def test_used_run_directory(tmp_path: Path) -> None:
     name = recipe(tmp_path)
-    run(tmp_path, "train", name, "--run-dir", "out", "-q")
+    call(tmp_path, "train", name, "--run-dir", "out", "-q")
     kept = (tmp_path / "out" / "run.json").read_bytes()
-    assert "--resume out" in run(tmp_path, "train", name, "--run-dir", "out", code=5).stderr
+    assert "--resume out" in call(tmp_path, "train", name, "--run-dir", "out", code=5).stderr
     assert (tmp_path / "out" / "run.json").read_bytes() == kept
-    run(tmp_path, "train", name, "--run-dir", "out", "--force", "-q")
+    call(tmp_path, "train", name, "--run-dir", "out", "--force", "-q")
     assert (next(tmp_path.glob("out.old-*")) / "run.json").read_bytes() == kept
 
 
 def test_dry_run_writes_nothing(tmp_path: Path) -> None:
     name = recipe(tmp_path)
     before = set(tmp_path.rglob("*"))
-    found = strict(run(tmp_path, "train", name, "--dry-run", "--json").stdout)
+    found = strict(call(tmp_path, "train", name, "--dry-run", "--json").stdout)
     assert found["steps"] == 24 and found["parameters"] == 6 * 8 + 8 + 8 * 3 + 3
     assert set(tmp_path.rglob("*")) == before
 
@@ -313,10 +328,10 @@ def test_live_display_on_a_terminal(tmp_path: Path) -> None:
 
 
 def test_warnings_come_through_quiet(tmp_path: Path) -> None:
-    run(tmp_path, "train", recipe(tmp_path), "--run-dir", "out", "-q")
+    call(tmp_path, "train", recipe(tmp_path), "--run-dir", "out", "-q")
     newest = sorted((tmp_path / "out" / "checkpoints").glob("step-*"))[-1]
     (newest / "state.json").write_text("{")
-    done = run(tmp_path, "train", "--resume", "out", "-q")
+    done = call(tmp_path, "train", "--resume", "out", "-q")
     assert done.stdout == "" and newest.name in done.stderr
     assert "using the checkpoint before it" in done.stderr
     assert newest.name in (tmp_path / "out" / "log.txt").read_text()
@@ -324,7 +339,7 @@ def test_warnings_come_through_quiet(tmp_path: Path) -> None:
 
 def test_an_empty_folder_name(tmp_path: Path) -> None:
     """It is not the current directory."""
-    done = run(tmp_path, "train", recipe(tmp_path), "--run-dir", "", code=2)
+    done = call(tmp_path, "train", recipe(tmp_path), "--run-dir", "", code=2)
     assert "--run-dir is empty" in done.stderr and len(list(tmp_path.iterdir())) == 1
 
 
@@ -385,3 +400,158 @@ def test_the_highest_debug_level_names_the_first_output_that_is_not_finite(tmp_p
     )
     assert "the loss is not finite" in plain.stderr and "exp" not in plain.stderr
     assert "[exp" in checked.stderr and "recipe.yaml:" in checked.stderr
+
+
+def test_resume_without_a_value(tmp_path: Path) -> None:
+    """The last run, of the recipe where one is given; what may change in the recipe is taken over."""
+    name, other = (
+        recipe(tmp_path),
+        recipe(tmp_path, DIGITS.replace("shapes", "other"), "other.yaml"),
+    )
+    first = strict(call(tmp_path, "train", name, "--json", "-q").stdout)
+    second = strict(call(tmp_path, "train", other, "--json", "-q").stdout)
+    for arguments, run_dir, epochs in (
+        (("--resume",), second, 3),
+        (("--resume", "-o", "train.epochs=4"), second, 4),
+        ((name, "--resume"), first, 3),
+        (("--resume", "--config", name, "--epochs", "5"), first, 5),
+        (("--resume", "shapes"), first, 5),
+    ):
+        found = strict(call(tmp_path, "train", *arguments, "--json", "-q").stdout)
+        assert (found["run_dir"], found["epochs"]) == (run_dir["run_dir"], epochs), arguments
+    recipe(tmp_path, DIGITS.replace("epochs: 3", "epochs: 6"))
+    assert strict(call(tmp_path, "train", name, "--resume", "--json").stdout)["epochs"] == 6
+    recipe(tmp_path, DIGITS.replace("batch_size: 16", "batch_size: 8"))
+    refused = call(tmp_path, "train", name, "--resume", code=2).stderr
+    assert "train.batch_size was 16, is 8" in refused and "epochs" not in refused
+
+
+def test_max_time(tmp_path: Path) -> None:
+    """Saved and stopped, which is no failure; another command goes on."""
+    done = call(
+        tmp_path, "train", recipe(tmp_path), "--run-dir", "out", "--json", "--max-time", "1s", *LONG
+    )
+    found = strict(done.stdout)
+    assert (found["status"], found["reason"]) == ("stopped", "max_time") and found["steps"] > 0
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["status"] == "stopped"
+    more = found["epochs"] + 1
+    again = strict(
+        call(tmp_path, "train", "--resume", "out", "--json", "--epochs", str(more)).stdout
+    )
+    assert (again["status"], again["epochs"]) == ("completed", more)
+
+
+def test_overfit(tmp_path: Path) -> None:
+    """The first batches in their order, and evaluated on the same; `evaluate` gives the same number."""
+    done = call(
+        tmp_path,
+        "train",
+        recipe(tmp_path),
+        "--run-dir",
+        "out",
+        "--json",
+        "--overfit",
+        "2",
+        "--epochs",
+        "400",
+    )
+    found = strict(done.stdout)
+    assert found["steps"] == 800 and found["metrics"]["test"]["accuracy"] == 1.0
+    assert "overfit: the first 2 batches" in done.stderr
+    same = call(tmp_path, "evaluate", "out", "--json")
+    assert strict(same.stdout)["metrics"] == found["metrics"]["test"]
+    assert strict(same.stdout)["samples"] == 32 and "--split test" in same.stderr
+    real = strict(call(tmp_path, "evaluate", "out", "--split", "test", "--json").stdout)
+    assert real["samples"] == 30 and real["metrics"] != found["metrics"]["test"]
+
+
+def test_log_file(tmp_path: Path) -> None:
+    """All that is said, also with --quiet, and errors; added to what is there."""
+    call(tmp_path, "train", recipe(tmp_path), "-q", "--log-file", "all.log")
+    text = (tmp_path / "all.log").read_text()
+    for part in (
+        "Z paddlecli 0",
+        "Z epoch 1/3",
+        "Z epoch 3/3",
+        "Z completed after 3 epochs",
+        "Z run ",
+    ):
+        assert part in text
+    call(tmp_path, "train", "no_such_recipe", "--log-file", "all.log", code=3)
+    longer = (tmp_path / "all.log").read_text()
+    assert longer.startswith(text) and "there is no recipe named `no_such_recipe`" in longer
+    call(tmp_path, "train", recipe(tmp_path), "--log-file", "no/such/folder/all.log", code=5)
+
+
+def test_verbose(tmp_path: Path) -> None:
+    assert "plan: " in call(tmp_path, "train", recipe(tmp_path), "-v").stderr
+    assert "GB/s  kernel" in call(tmp_path, "train", recipe(tmp_path), "-vv").stderr
+    assert call(
+        tmp_path, "train", recipe(tmp_path), env={"PADDLECLI_LOG_LEVEL": "warning"}
+    ).stderr.startswith("completed")
+
+
+def test_weights_of_another_run(tmp_path: Path) -> None:
+    """`--init-from`: the same network starts where the other ended; another head is refused with a table."""
+    name = recipe(tmp_path)
+    call(tmp_path, "train", name, "--run-dir", "first", "-q", "--epochs", "40")
+    more = strict(
+        call(
+            tmp_path,
+            "train",
+            name,
+            "--run-dir",
+            "more",
+            "--init-from",
+            "first",
+            "--json",
+            "--epochs",
+            "1",
+        ).stdout
+    )
+    fresh = strict(call(tmp_path, "train", name, "--json", "--epochs", "1").stdout)
+    assert more["metrics"]["train"]["loss"] < fresh["metrics"]["train"]["loss"]
+    kept = json.loads((tmp_path / "more" / "run.json").read_text())["init_from"]
+    assert (
+        kept["file"] == str(tmp_path / "first" / "model" / "model.safetensors")
+        and not kept["initial"]
+    )
+    # what is saved means the same from anywhere
+    call(tmp_path, "train", "--config", "more/config.yaml", "--run-dir", "again", "-q")
+    for file in ("metrics.jsonl", "model/model.safetensors"):
+        assert (tmp_path / "more" / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
+
+    head = DIGITS.replace("fc: {size: 3}\n      name: logits", "fc: {size: 4}\n      name: scores")
+    other = recipe(tmp_path, head.replace("[logits, y]", "[scores, y]").replace("classes: 3", "classes: 4")
+                   .replace("below: 3", "below: 4").replace("green, blue", "green, blue, black"), "other.yaml")  # fmt: skip
+    refused = call(tmp_path, "train", other, "--init-from", "first", code=5).stderr
+    lines = [line.split() for line in refused.splitlines() if line.startswith("  ")]
+    assert lines == [
+        ["array", "network", "file"], ["unexpected", "logits/b", "-", "3"], ["unexpected", "logits/w", "-", "8x3"],
+        ["missing", "scores/b", "4", "-"], ["missing", "scores/w", "8x4", "-"],
+    ]  # fmt: skip
+    assert "--allow-partial" in refused and not (tmp_path / "runs" / "other").exists()
+    done = call(
+        tmp_path,
+        "train",
+        other,
+        "--run-dir",
+        "part",
+        "--init-from",
+        "first",
+        "--allow-partial",
+        "-o",
+        "~metrics",
+    )
+    assert "2 arrays taken, 4 not" in done.stderr and "taken       fc1/w" in done.stderr
+    kept = json.loads((tmp_path / "part" / "run.json").read_text())["init_from"]
+    assert kept["taken"] == ["fc1/b", "fc1/w"] and kept["initial"] == ["scores/b", "scores/w"]
+    assert kept["not_taken"] == ["logits/b", "logits/w"]
+    nothing = recipe(tmp_path, DIGITS.replace("size: 8", "size: 9").replace("name: logits", "name: out")
+                     .replace("[logits, y]", "[out, y]"), "nothing.yaml")  # fmt: skip
+    assert (
+        "not one array fits"
+        in call(
+            tmp_path, "train", nothing, "--init-from", "first", "--allow-partial", code=5
+        ).stderr
+    )

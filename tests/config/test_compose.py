@@ -270,7 +270,7 @@ def test_list_items() -> None:
         ("train.epochs=.nan", "1:14", "`.nan` is not a finite number", ()),
         ("train={epochs: x}", "1:16", "`epochs` must be", ()),
         ("train={epocs: 1}", "1:8", "unknown key `epocs`", ("epochs",)),
-        ("train={epochs: 1", "1:17", "expected ',' or '}'", ()),
+        ("train={epochs: 1", "1:17", "`{` is not closed before this", ()),
         ("train={seed: 1, seed: 2}", "1:17", "the key `seed` comes twice", ()),
         ("train.epochs=!!int 3", "1:14", "tag", ()),
         ("train.epochs.x=3", "1:1", "`epochs` must be", ()),

@@ -45,10 +45,10 @@ def test_the_form_for_programs() -> None:
     assert json.loads(json.dumps(found)) == {
         "error": {
             "code": 3, "kind": "config", "message": "1 fault in a", "hint": None,
-            "where": [{"file": "a.yaml", "line": 3, "column": 4, "key": "x.y"}],
+            "where": [{"file": "a.yaml", "line": 3, "column": 4, "key": "x.y", "text": "text"}],
             "faults": [{
                 "message": "bad", "expected": "good", "nearest": ["god"], "hint": "mend it",
-                "where": {"file": "a.yaml", "line": 3, "column": 4, "key": "x.y"},
+                "where": {"file": "a.yaml", "line": 3, "column": 4, "key": "x.y", "text": "text"},
             }],
         }
     }  # fmt: skip

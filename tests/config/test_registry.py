@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -207,13 +208,15 @@ def mine(*, weight: float = 1.0) -> None:
 
 
 @pytest.fixture(autouse=True)
-def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "_loaded", set())
+def nothing_loaded() -> Iterator[None]:
+    with plugins.isolated():
+        yield
 
 
 def test_code_registers_names() -> None:
     Path("mine.py").write_text(CODE)
-    assert "mine.py" not in fault(SMALL + "metrics: [mine]\n").hint
+    hint = fault(SMALL + "metrics: [mine]\n").hint
+    assert hint.endswith("mine.py registers `mine`: add --code mine.py")
     plugins.load_code(["mine.py", "mine.py"])
     assert load(SMALL + "metrics: [{mine: {weight: 2}}]\n").metrics[0].call == "mine"
     assert fault(SMALL + "metrics: [{mine: {wight: 2}}]\n").nearest == ("weight",)

@@ -97,6 +97,7 @@ WORLD: dict[registry.Registry, dict[str, Callable[..., Any]]] = {
     registry.METRICS: {"accuracy": accuracy},
     registry.DATASETS: {"table": table, "mnist": shipped, "uci_housing": shipped},
     registry.INITIALIZERS: {"xavier": shipped, "constant": constant},
+    registry.CALLBACKS: {"note": shipped},
 }
 
 

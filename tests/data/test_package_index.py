@@ -13,7 +13,8 @@ import pytest
 from bad_server import Answer, Server, serving
 
 from paddlecli.data import cache, package_index, transfer
-from paddlecli.data.cards import Card, PackageSource, shipped
+from paddlecli.data.card_files import PackageSource
+from paddlecli.data.cards import Card, shipped
 from paddlecli.data.fetch import download
 from paddlecli.errors import NetworkError
 

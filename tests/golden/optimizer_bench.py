@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from paddlecli import ops
 from paddlecli.compiler.groups import Group, Segment, Table
-from paddlecli.compiler.optimizer import append_updates, optimizer_spec
+from paddlecli.compiler.optimizer import append_updates, optimizer_spec, slots_of
 from paddlecli.config.schema import Optimizer
 from paddlecli.graph.builder import Emitter
 from paddlecli.graph.ir import NUMPY, Graph, Item, Node, Rows, Tensor, tensors_of
@@ -93,7 +92,7 @@ class Bench:
         parameters = self._tensor("p", np.full(offset, 7.0, np.float32))
         for name, value in dense.items():
             self.values[id(parameters)][self.places[name]] = np.ravel(value)
-        slots = ops.get(self.spec.op).slots(self.spec.attrs)  # type: ignore[attr-defined]
+        slots = slots_of(self.spec)
         state = {
             s.name: self._tensor(s.name, np.full(offset, s.initial, np.float32)) for s in slots
         }

@@ -12,12 +12,14 @@ import pytest
 from op_bench import OpBench
 
 from paddlecli import ops
-from paddlecli.config.registry import METRICS
-from paddlecli.engine import metrics
 from paddlecli.errors import PaddleCliError
 from paddlecli.ops._metric import MetricOp
+from paddlecli.ops.base import Ragged
+from paddlecli.ops.chunk_eval import SCHEMES
+from paddlecli.runtime.eager import Out, run_kernel
 
 GOLDEN = json.loads((Path(__file__).parent / "metrics.json").read_text())
+SEQUENCES = json.loads((Path(__file__).parent / "sequence_metrics.json").read_text())
 
 
 def op_of(name: str) -> MetricOp:
@@ -64,14 +66,18 @@ def data(rows: int) -> dict[str, np.ndarray]:
     return {"scores": scores, "label": rng.integers(0, 2, rows)}
 
 
-CALLS = {"accuracy": {}, "auc": {}, "precision_recall": {}, "confusion_matrix": {"classes": 2}}
+CALLS: dict[str, dict[str, Any]] = {
+    "accuracy": {"k": 1, "ignore_index": -100},
+    "auc": {},
+    "precision_recall": {},
+    "confusion_matrix": {"classes": 2, "ignore_index": -100},
+}
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_any_cut(name: str) -> None:
     """Batches of any size, in any order, and the sum of the states of parts: the same integers."""
-    definition = METRICS.get(name).function(**METRICS.bind(name, CALLS[name]))
-    attrs, whole = dict(definition.attrs), data(1000)
+    attrs, whole = CALLS[name], data(1000)
     once = counted(name, attrs, whole)
     cuts = [(0, 1), (1, 8), (8, 300), (300, 1000)]
     parts = [{k: v[a:b] for k, v in whole.items()} for a, b in cuts]
@@ -98,13 +104,13 @@ def test_mean_of_parts_adds_up() -> None:
     op = op_of("mean_metric")
     a = counted("mean_metric", {}, {"values": [0.75, -0.5]})
     b = counted("mean_metric", {}, {"values": [0.75, 2.75]})
-    assert op.finish((a + b).tolist(), {}) == {"mean": 0.9375}
+    assert op.finish((a + b).tolist(), {})["mean"] == 0.9375
 
 
 def test_mean_counts_what_is_marked() -> None:
     marks = np.array([1, 0, 1], np.int32)
     found = measured("mean_metric", {}, {"values": [1.0, 7.0, 4.0], "counted": marks})
-    assert found == {"mean": 2.5}
+    assert found["mean"] == 2.5
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e30])
@@ -147,17 +153,48 @@ def test_refused(name: str, batch: dict[str, Any], text: str) -> None:
         counted(name, attrs, batch)
 
 
-def test_registered() -> None:
-    """Every metric that recipes may name is an op with scores, a label and a state."""
-    assert METRICS.names() == sorted(CALLS)
-    for name in METRICS.names():
-        op = op_of(METRICS.get(name).function(**METRICS.bind(name, CALLS[name])).op)
-        assert [p.name for p in op.forward.inputs] == ["scores", "label", "state"]
-
-
 def test_reported_names() -> None:
     """One value goes by the metric's own name, several by name and value."""
-    assert metrics.report("accuracy", "top5", [3, 4], {"k": 5}) == {"top5": 0.75}
-    assert metrics.report("precision_recall", "pr", [1, 1, 1, 0], {}) == {
+    assert op_of("accuracy").report("top5", [3, 4], {"k": 5}) == {"top5": 0.75}
+    pr = op_of("precision_recall")
+    assert pr.report("pr", [1, 1, 1, 0], {}) == {
         "pr_precision": 0.5, "pr_recall": 1.0, "pr_f1": pytest.approx(2 / 3),
     }  # fmt: skip
+    assert pr.report("pr", [1, 1, 1, 0], {}, ("recall",)) == {"pr": 1.0}
+    assert op_of("mean_metric").report("loss", [0, 2, 0, 1, 0], {}) == {"loss": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("counts", "f1"), [([0, 2, 0, 3], 0.0), ([0, 0, 0, 3], 0.0), ([0, 0, 0, 0], math.nan)]
+)
+def test_f1_of_nothing_right(counts: list[int], f1: float) -> None:
+    found = op_of("precision_recall").finish(counts, {})["f1"]
+    assert found == f1 or (math.isnan(found) and math.isnan(f1))
+
+
+@pytest.mark.parametrize("case", SEQUENCES["chunk_eval"], ids=lambda case: str(case["scheme"]))
+def test_chunk_eval(case: dict[str, Any]) -> None:
+    """The chunks that the original counts."""
+    attrs = {"chunk_types": 2, "scheme": list(SCHEMES).index(case["scheme"]), "excluded": ()}
+    edges = np.array([0, *np.cumsum(case["lengths"])])
+    tags = {k: Ragged(np.array(case[k]), edges) for k in ("inference", "label")}
+    out = {"state_out": Out((3,), "i64")}
+    state = run_kernel(
+        ops.get("chunk_eval").forward, {**tags, "state": np.zeros(3, np.int64)}, attrs, out
+    )
+    counts = state["state_out"].tolist()
+    assert counts == case["counts"]
+    assert op_of("chunk_eval").finish(counts, attrs) == pytest.approx(case["values"], abs=1e-6)
+
+
+def test_edit_distance() -> None:
+    case = SEQUENCES["edit_distance"]
+    hyps, refs = (
+        Ragged(np.array(case[k]), np.array(case[f"{k}_offsets"])) for k in ("hyps", "refs")
+    )
+    out = {"y": Out((2, 1)), "work": Out((2 * 7 + 2,), "i64")}
+    attrs = {"normalized": True, "ignored": ()}
+    found = run_kernel(ops.get("edit_distance").forward, {"hyps": hyps, "refs": refs}, attrs, out)[
+        "y"
+    ]
+    np.testing.assert_allclose(found.ravel(), case["y"], rtol=1e-6)

@@ -11,6 +11,7 @@ import pytest
 from paddlecli.compiler.optimizer import optimizers
 from paddlecli.compiler.pipeline import run_passes
 from paddlecli.errors import ConfigError
+from paddlecli.models.build import telling
 
 from .world import graph_of, recipe_of
 
@@ -94,14 +95,14 @@ FAULTS = {
   loss: {square_error_cost: {}, from: [other, y]}  # HERE
 """, r"^\[square_error_cost\] reads 'other', .* there are p, q, r, w, x, y$", ""),
     "unknown output": (plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n  outputs:\n    z: nothing  # HERE\n"),
-                       r"^no tensor is called 'nothing'; there are p, q, r, w, x, y$", ""),
+                       r"^\[outputs\] reads 'nothing', .* there are p, q, r, w, x, y$", ""),
     "block inputs": (plain("""  blocks:
     pair: {inputs: [a, b], layers: [{fc: {size: 1}, from: [a, b]}]}
   layers:
     - {pair: {}, from: x, name: p}  # HERE
 """), r"^block 'pair' has the inputs \['a', 'b'\] and gets 1 tensors", ""),
     "unknown block": (plain("  layers:\n    - {scan: {block: cell}, from: q, name: p}  # HERE\n"),
-                      r"^\[scan\] no block is called 'cell'; there are none", ""),
+                      r"^there is no block `cell`$", ""),
     "scan of dense rows": (plain(CELL + "  layers:\n    - {scan: {block: cell}, from: x, name: p}  # HERE\n"),
                            r"^\[scan\] all inputs must lie on one ragged axis; x: no axis", "p"),
     "scan of two axes": (plain(CELL.replace("[a]", "[a, b]") + "  layers:\n    - {scan: {block: cell}, from: [q, r], name: p}  # HERE\n"),
@@ -109,9 +110,17 @@ FAULTS = {
     "shape of a memory": (plain(CELL.replace("size: 2", "size: 3") + "  layers:\n    - {scan: {block: cell}, from: q, name: p}  # HERE\n"),
                           r"^\[scan\] memory 'h' is f32\[n\(s\), 2\], its next value f32\[n\(s\), 3\]", "p"),
     "next of a memory": (plain(CELL.replace("next: g}", "next: gone}  # HERE") + "  layers: [{scan: {block: cell}, from: q, name: p}]\n"),
-                         r"^no tensor is called 'gone'; there are a, g, h", "p"),
+                         r"^\[memories\] reads 'gone', .* there are a, g, h", "p"),
     "start of a memory": (plain(CELL.replace("next: g}", "next: g, start: x}") + "  layers:\n    - {scan: {block: cell}, from: q, name: p}  # HERE\n"),
                           r"^\[scan\] memory 'h' is f32\[N, 2\], its start f32\[N, 4\]", "p"),
+    "batch norm in a loop": (plain(CELL.replace("name: g}", "name: u}\n        - {batch_norm: {}, name: g}  # HERE")
+                                   + "  layers: [{scan: {block: cell}, from: q, name: p}]\n"),
+                             r"^\[batch_norm\] stands in a loop", "cell/g"),
+    "loss of a network with entries": (TWO % "" + INPUTS + """  layers: [{fc: {size: 1}, from: x, name: p}]
+  entries:
+    a: {loss: {square_error_cost: {}, from: [p, y]}, update: {parameters: "p/*", optimizer: one}}
+  loss: {square_error_cost: {}, from: [p, y]}  # HERE
+""", r"^this network has entries: put `loss` into those", ""),
     "loop in a loop": (plain(CELL + """    outer:
       inputs: [a]
       memories: {h: {shape: [2], next: g}}
@@ -193,7 +202,7 @@ FAULTS = {
     "metric's names": ("metrics:\n  - {accuracy: {}, from: [p, z]}  # HERE\n" + plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n"),
                        r"^\[accuracy\] reads 'z', but nothing before it has that name", ""),
     "one tensor for a metric": ("metrics:\n  - {accuracy: {}, from: p}  # HERE\n" + plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n"),
-                                r"^\[accuracy\] reads scores and labels: say `from: \[scores, label\]`", ""),
+                                r"^\[accuracy\] reads 2 tensors \(scores, label\), `from` gives 1", ""),
     "metrics of entries that do not evaluate": (TWO % "" + "metrics:\n  - accuracy  # HERE\n" + INPUTS + """  layers: [{fc: {size: 1}, from: x, name: p}]
   entries:
     a: {loss: {square_error_cost: {}, from: [p, y]}, update: {parameters: "p/*", optimizer: one}}
@@ -207,17 +216,18 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_names_its_line(name: str, tmp_path: Path) -> None:
-    text, message, key = FAULTS[name]
+    text, message, layer = FAULTS[name]
     whole = HEAD + text
     (line,) = [i for i, row in enumerate(whole.split("\n"), 1) if "# HERE" in row]
     with pytest.raises(ConfigError) as caught:
         recipe = recipe_of(whole, tmp_path)
-        run_passes(graph_of(recipe), optimizers(recipe))
+        with telling(recipe):
+            run_passes(graph_of(recipe), optimizers(recipe))
     (found,) = caught.value.faults
     assert re.search(message, found.message), found.message
     assert (Path(found.where.file).name, found.where.line) == ("recipe.yaml", line)
-    assert found.where.column > 0
-    assert found.where.key == key
+    assert found.where.column > 0 and found.where.text == whole.split("\n")[line - 1]
+    assert layer in found.message + found.where.key
 
 
 CLASSES = """
@@ -278,3 +288,114 @@ def test_a_registered_network_names_the_line_of_its_name(tmp_path: Path) -> None
         "this network needs exactly one input; the data set 'generated' has x (input), q (input)"
     )
     assert found.where.line == (HEAD + ONE).count("\n") + 2
+
+
+MANY = (
+    HEAD
+    + ONE
+    + """model:
+  inputs:
+    x: {shape: [4]}
+    q: {shape: [5], ragged: s}  # HERE
+    y: {shape: [1], role: label}
+  blocks:
+    pair:
+      inputs: [a]
+      share: false
+      arguments: {size: }
+      layers:
+        - {fc: {size: $size}, name: u}
+        - {add: {}, from: [u, a]}  # HERE
+        - {conv2d: {filters: 1, size: 1}, from: u}  # HERE
+    cell:
+      inputs: [a]
+      memories: {h: {shape: [2], next: g}}
+      layers:
+        - {fc: {size: 2}, from: [a, h], name: g}
+        - {mul: {}, from: [g, none]}  # HERE
+  layers:
+    - {pair: {size: 3}, from: x, name: bad}
+    - {fc: {size: 3}, from: bad, name: after}
+    - {tanh: {}, from: [x, bad.output]}
+    - {scan: {block: cell}, from: q, name: unseen}
+    - {fc: {size: 1}, from: x, name: p}
+    - {reshape: {shape: [3]}, from: p, name: r}  # HERE
+    - {tanh: {}, from: [p, p], name: t}  # HERE
+    - {split: {parts: 2}, from: r}
+    - {sequence_pool: {}, from: unseen.g}
+  loss: {square_error_cost: {}, from: [t, y]}
+  outputs: {p: p, after: after, z: zz}  # HERE
+metrics:
+  - accuracy
+  - {accuracy: {}, from: [p, gone]}  # HERE
+"""
+)
+
+
+def test_all_faults_at_once_and_none_that_only_follows(tmp_path: Path) -> None:
+    """What reads what a layer with a fault would have given is passed over; all else is checked."""
+    lines = [i for i, row in enumerate(MANY.split("\n"), 1) if "# HERE" in row]
+    cell = next(i for i in lines if "g, none" in MANY.split("\n")[i - 1])
+    with pytest.raises(ConfigError) as caught:
+        graph_of(recipe_of(MANY, tmp_path))
+    found = [f.where.line for f in caught.value.faults]
+    assert found == [i for i in lines if i != cell]
+    with pytest.raises(ConfigError) as caught:
+        graph_of(recipe_of(MANY.replace("q: {shape: [5]", "q: {shape: [4]"), tmp_path))
+    assert [f.where.line for f in caught.value.faults] == lines[1:]
+
+
+def test_a_fault_in_a_block_shows_the_uses_that_lead_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        graph_of(recipe_of(MANY, tmp_path))
+    fault = next(f for f in caught.value.faults if "[add]" in f.message)
+    (use,) = fault.uses
+    row = next(i for i, row in enumerate(MANY.split("\n"), 1) if "pair: {size: 3}" in row)
+    assert use.line == row and use.text == MANY.split("\n")[row - 1]
+    assert f"recipe.yaml:{row}:7: - {{pair: {{size: 3}}, from: x, name: bad}}" in str(fault)
+    assert "bad/add1" in fault.message and fault.as_dict()["uses"][0]["line"] == row
+
+
+def test_two_uses_of_a_block_are_two_faults(tmp_path: Path) -> None:
+    text = MANY.replace("    - {fc: {size: 3}, from: bad, name: after}\n",
+                        "    - {pair: {size: 2}, from: x, name: after}\n")  # fmt: skip
+    with pytest.raises(ConfigError) as caught:
+        graph_of(recipe_of(text, tmp_path))
+    found = [f for f in caught.value.faults if "[add]" in f.message]
+    assert ["N, 3" in found[0].message, "N, 2" in found[1].message] == [True, True]
+    assert {f.where.line for f in found} == {found[0].where.line}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("{fc: {size: 1}, share: true}", "`share` belongs to blocks"),
+        ("{pair: {size: 4}, parameters: {w: v}}", "`parameters` belongs to layers"),
+        ("{layers: [tanh], share: false}", "a group of layers has no `share`"),
+        ("{layers: [tanh], from: [x, x]}", "a group of layers reads one tensor"),
+        ("{fc: {size: 1}, parameters: {v: w}}", "[fc] has no parameter 'v'; it has w, b"),
+        ("{scan: {block: cell}, from: q, parameters: {w: v}}", "`parameters` belongs to layers"),
+        ("{split: {parts: 3}}", "[split] 4 of x f32[N, 4] do not divide into 3 parts"),
+        ("{split: {}}", "[split] either `parts` or `sizes` must be given"),
+        ("{split: {parts: 2, axis: 0}}", "axis 0 is no fixed dimension"),
+        ("{slice: {start: 3, end: 9}}", "[slice] from 3 to 9 of 4 along axis 1"),
+        ("{reduce_sum: {axis: 0}}", "`axis` [0] must name dimensions behind the batch"),
+        ("{transpose: {perm: [0]}}", "[transpose]"),
+        ("{parameter: {shape: [3]}, from: x}", "`from` gives 1"),
+    ],
+)
+def test_what_does_not_go_together(body: str, message: str, tmp_path: Path) -> None:
+    text = MANY.replace("# HERE", "").replace("q: {shape: [5]", "q: {shape: [4]")
+    head, _, tail = text.partition("  layers:\n    - {pair: {size: 3}, from: x, name: bad}\n")
+    text = f"{head}  layers:\n    - {body}\n    - {{fc: {{size: 1}}, from: x, name: p}}\n"
+    text += "  loss: {square_error_cost: {}, from: [p, y]}\n"
+    text = text.replace("          - {conv2d", "          # {conv2d").replace("[g, none]", "[g, g]")
+    with pytest.raises(ConfigError) as caught:
+        graph_of(recipe_of(text, tmp_path))
+    (found,) = [
+        f
+        for f in caught.value.faults
+        if "broadcast" not in f.message and "[conv2d]" not in f.message
+    ]
+    assert message in found.message
+    assert tail

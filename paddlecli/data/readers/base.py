@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from paddlecli.data.cards import Card
 from paddlecli.data.spec import DatasetSpec
-from paddlecli.errors import DataError
+from paddlecli.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from paddlecli.data.cache import Found
     from paddlecli.data.columns import Dataset
 
 
@@ -33,8 +35,19 @@ class Reader(ABC):
         """Fields and sizes, without opening a file."""
         card = self.card
         predict = card.predict.model_dump(exclude_none=True)
-        fields = tuple(f.spec() for f in card.fields)
+        fields = tuple(card.specs())
         return DatasetSpec(card.name, card.title, fields, card.sizes(), card.generated, predict)
+
+    def standard(self) -> bool:
+        """Whether the settings are those that the card's numbers of rows and classes belong to."""
+        return True
+
+    def load(self, found: Mapping[str, Found]) -> Dataset:
+        """The data set of these files, from a place where it was prepared before if there is one."""
+        return self.open({name: f.path for name, f in found.items()})
+
+    def freeze(self, preprocessing: Mapping[str, Any]) -> None:  # noqa: B027 - most learn nothing
+        """Takes what is learned from data out of a model's `preprocessing` instead."""
 
     @abstractmethod
     def open(self, files: Mapping[str, Path]) -> Dataset:
@@ -81,22 +94,67 @@ def parse_number(text: str, file: Path | str, line: int, column: str) -> float:
     return number
 
 
-def text_lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines of a UTF-8 text file without line ends; a byte order mark is dropped.
+def text_lines(file: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """Numbered lines of a text file without line ends; a byte order mark is dropped.
 
     Raises:
-        DataError: unreadable or not UTF-8.
+        DataError: unreadable, or not in this encoding.
+    """
+    yield from split_lines(read_text(file, encoding))
+
+
+def split_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines without their ends, which are CR, LF or both; the other marks that Unicode calls
+    line ends stay inside their line."""
+    for number, line in enumerate(io.StringIO(text, newline=None), 1):
+        yield number, line.rstrip("\n")
+
+
+def read_text(file: Path, encoding: str = "utf-8") -> str:
+    """The text of a file, line ends as they are.
+
+    Raises:
+        DataError: unreadable, or not in this encoding.
     """
     try:
-        with file.open(encoding="utf-8-sig", newline=None) as stream:
-            for number, line in enumerate(stream, 1):
-                yield number, line.rstrip("\n")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{file}: not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}"
-        ) from None
+        raw = file.read_bytes()
     except OSError as error:
         raise DataError(f"{file}: cannot be read: {error.strerror}") from None
+    return decode(raw, str(file), encoding)
+
+
+def decode(data: bytes, source: str, encoding: str = "utf-8") -> str:
+    """Text, with or without a byte order mark.
+
+    Raises:
+        DataError: the bytes are no text, or in another encoding; names the line.
+        ConfigError: an encoding that does not exist.
+    """
+    if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
+        encoding = "utf-8-sig"
+        if b"\0" in data:
+            raise DataError(
+                f"{source}: holds zero bytes: this is no UTF-8 text",
+                hint="`encoding: utf-16` if a program of Windows wrote it" if data[:1] in (b"\xff", b"\xfe") else None,
+            )  # fmt: skip
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{source}: line {line}: not {encoding.removesuffix('-sig').upper()} text: "
+            f"byte {error.start} is {data[error.start]:#04x}",
+            hint="say how it is written, for example `encoding: latin-1`",
+        ) from None
+    except LookupError:
+        raise ConfigError(
+            f"{source}: there is no encoding {encoding!r}", hint="for example utf-8 or latin-1"
+        ) from None
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell of a column of numbers stands for no value."""
+    return cell.strip().lower() in ("", "na", "n/a", "nan", "null", "none")
 
 
 def table_array(rows: list[list[float]]) -> NDArray[np.float64]:

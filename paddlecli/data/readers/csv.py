@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddlecli.config.registry import READERS
-from paddlecli.data.readers.base import Reader, parse_number, table_array
+from paddlecli.data.readers.base import Reader, decode, parse_number, table_array
 from paddlecli.errors import DataError
 
 if TYPE_CHECKING:
@@ -78,22 +78,6 @@ def _numbers(file: Path, names: list[str]) -> Iterator[list[float]]:
         yield [parse_number(c, file, row.line, n) for c, n in zip(cells, names, strict=True)]
     if empty:
         raise DataError(f"{file}: holds no rows")
-
-
-def decode(data: bytes, source: str) -> str:
-    """UTF-8 text, with or without a byte order mark.
-
-    Raises:
-        DataError: the bytes are no text, or no UTF-8.
-    """
-    if b"\0" in data:
-        raise DataError(f"{source}: holds zero bytes: this is no text table")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{source}: not UTF-8 text: byte {error.start} is {data[error.start]:#04x}"
-        ) from None
 
 
 def read_rows(text: str, source: str) -> Iterator[Row]:

@@ -17,7 +17,8 @@ from pydantic import model_validator
 
 from paddlecli.config.registry import READERS
 from paddlecli.config.types import Count, Natural
-from paddlecli.data.cards import Card, CardModel, CardPreprocess
+from paddlecli.data.card_files import CardModel
+from paddlecli.data.cards import Card, CardPreprocess
 from paddlecli.data.readers.base import Reader
 from paddlecli.data.spec import DatasetSpec, FieldSpec, Preprocess
 from paddlecli.errors import ConfigError
@@ -36,14 +37,19 @@ class GeneratedField(CardModel):
     """One column to generate."""
 
     name: str
+    """Name of the column."""
     role: Literal["input", "label"] = "input"
+    """Labels are not needed to predict."""
     shape: tuple[Count, ...] = ()
+    """Shape of one sample, or of one row on a ragged axis."""
     dtype: Literal["uint8", "int32", "int64", "float32", "float64"] = "float32"
+    """Type the values are stored in."""
     axes: tuple[str, ...] = ()
     """Ragged axes that the field lies on, outermost first."""
     classes: Count | None = None
     """Integer values are drawn from [0, classes)."""
     preprocess: CardPreprocess | None = None
+    """What the plan does to the values first."""
 
     @model_validator(mode="after")
     def _bounded(self) -> GeneratedField:

@@ -1,0 +1,298 @@
+"""A user's own JSON lines (`jsonl`) and Parquet files (`parquet`): rows of named values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from paddlecli.config.registry import DATASETS
+from paddlecli.config.types import Name, Natural
+from paddlecli.data.columnar import Shorthand, TableReader, Task
+from paddlecli.data.fields import FieldRecipe
+from paddlecli.data.frame import Bad, Frame, Values, frame_of, raising
+from paddlecli.data.own import Common, Files, Missing
+from paddlecli.data.readers.base import read_text, split_lines
+from paddlecli.data.splits import SplitRule
+from paddlecli.errors import DataError, ResourceError
+
+Scale = Literal["standardise", "mean_range", "min_max", "none"]
+
+
+class RowsReader(TableReader):
+    """Files of rows whose values have types.
+
+    Args:
+        name: of the format.
+        common: what all readers of own files are given.
+        shorthand: what the columns are, unless `fields` says it.
+        fields: the fields of the network.
+        read_file: from a file to its columns.
+    """
+
+    predicts: Mapping[str, Any] = {"format": "jsonl"}
+
+    def __init__(
+        self, name: str, common: Common, shorthand: Shorthand,
+        fields: Mapping[str, FieldRecipe] | None, read_file: Callable[[Path, Bad], Frame],
+    ) -> None:  # fmt: skip
+        super().__init__(name, common, shorthand, fields)
+        self._read_file = read_file
+
+    def read(self, path: Path) -> Frame:
+        """See `OwnReader.read`."""
+        return self._read_file(path, self.bad)
+
+
+def json_lines(path: Path, bad: Bad = raising) -> Frame:
+    """The rows of a file with one JSON object a line; `bad` is told of a line that is none.
+
+    Raises:
+        DataError: rows of different keys or kinds, or no line at all.
+    """
+    rows, numbers = [], []
+    for number, line in split_lines(read_text(path)):
+        if not line.strip():
+            continue
+        try:
+            rows.append(json_object(line, f"{path}: line {number}"))
+            numbers.append(number)
+        except DataError as error:
+            bad(error.message)
+    if not rows:
+        raise DataError(f"{path}: holds no rows")
+    return frame_of(columns_of(rows, numbers, str(path)), str(path), numbers)
+
+
+def json_object(line: str, where: str) -> dict[str, Any]:
+    """The object of one line.
+
+    Raises:
+        DataError: it is none, or has a key twice.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError("a key comes twice")
+        return found
+
+    try:
+        found = json.loads(line, object_pairs_hook=unique)
+    except ValueError as error:
+        raise DataError(f"{where}: not JSON: {error}") from None
+    except RecursionError:
+        raise DataError(f"{where}: nested too deeply") from None
+    if not isinstance(found, dict):
+        raise DataError(f'{where}: expected an object such as {{"text": "..."}}')
+    return found
+
+
+def columns_of(
+    rows: Sequence[Mapping[str, Any]], numbers: Sequence[int], source: str
+) -> dict[str, Values]:
+    """The columns of rows of plain values; the keys of the first row are the columns, a key that a
+    later row lacks is a missing value.
+
+    Raises:
+        DataError: a key that the first row lacks, or values of different kinds in a column.
+    """
+    names = list(rows[0])
+    for row, number in zip(rows, numbers, strict=True):
+        odd = next((k for k in row if k not in rows[0]), None)
+        if odd is not None:
+            raise DataError(f"{source}: line {number}: the key {odd!r} is not in the first row")
+    return {name: _column(name, [r.get(name) for r in rows], numbers, source) for name in names}
+
+
+def _column(name: str, values: list[Any], numbers: Sequence[int], source: str) -> Values:
+    kinds = {_kind(v) for v in values if v is not None}
+    if kinds <= {"number", "bool"}:
+        return Values("numbers", np.asarray([[np.nan if v is None else float(v)] for v in values]))
+    if kinds == {"text"}:
+        return Values("cells", ["" if v is None else v.strip() for v in values])
+    if kinds <= {"words", "empty"}:
+        return Values("words", [list(v or ()) for v in values])
+    if kinds <= {"numbers", "rows", "empty"} and not {"numbers", "rows"} <= kinds:
+        return _numeric(name, values, numbers, source)
+    row = next(i for i, v in enumerate(values) if v is None or _kind(v) != _kind(values[0]))
+    raise DataError(
+        f"{source}: line {numbers[row]}: {name}: {_shown(values[row])} is not of the kind of "
+        f"{_shown(values[0])} in line {numbers[0]}"
+    )
+
+
+def _numeric(name: str, values: list[Any], numbers: Sequence[int], source: str) -> Values:
+    made = []
+    for value, number in zip(values, numbers, strict=True):
+        try:
+            array = np.asarray(value if value is not None else [], np.float64)
+        except (TypeError, ValueError):
+            raise DataError(
+                f"{source}: line {number}: {name}: the rows have different lengths"
+            ) from None
+        made.append(array)
+    if len({a.shape for a in made}) == 1 and made[0].ndim == 1:
+        return Values("numbers", np.stack(made))
+    return Values("series", [a[:, None] if a.ndim == 1 else a for a in made])
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, list):
+        inside = {_kind(v) for v in value}
+        if not inside:
+            return "empty"
+        if inside == {"text"}:
+            return "words"
+        if inside <= {"number", "bool"}:
+            return "numbers"
+        return "rows" if inside == {"numbers"} else "other"
+    return "other"
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def parquet_rows(path: Path, bad: Bad = raising) -> Frame:
+    """The rows of a Parquet file; the place of a row is its number, from 1.
+
+    Raises:
+        ResourceError: the extra that reads them is not installed.
+        DataError: damaged or foreign.
+    """
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ResourceError(
+            f"{path}: reading Parquet files needs pyarrow", hint="pip install 'paddlecli[parquet]'"
+        ) from None
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise DataError(
+            f"{path}: not a Parquet file, or damaged: {str(error).splitlines()[0]}"
+        ) from None
+    if not table.num_rows:
+        raise DataError(f"{path}: holds no rows")
+    numbers = range(1, table.num_rows + 1)
+    columns = {
+        name: _column(name, _plain(table.column(name)), numbers, str(path))
+        for name in table.column_names
+    }
+    return frame_of(columns, str(path), list(numbers))
+
+
+def _plain(column: Any) -> list[Any]:
+    values: Iterable[Any] = column.to_pylist()
+    return [
+        v if v is None or isinstance(v, bool | int | float | str | list) else str(v) for v in values
+    ]
+
+
+@DATASETS.register("jsonl")
+def jsonl_files(
+    *,
+    train: Files,
+    valid: Files | None = None,
+    test: Files | None = None,
+    split: SplitRule | None = None,
+    label: Name | tuple[Name, ...] | None = None,
+    task: Task | None = None,
+    inputs: tuple[Name, ...] | None = None,
+    categories: tuple[Name, ...] | None = None,
+    text: tuple[Name, ...] | None = None,
+    ignore: tuple[Name, ...] | None = None,
+    scale: Scale | None = None,
+    fields: dict[Name, FieldRecipe] | None = None,
+    missing: Missing = "error",
+    memory_mb: Natural = 1024,
+    workers: Natural = 0,
+    seed: Natural = 0,
+) -> RowsReader:
+    """Your own files with one JSON object a line. Keys are columns; a value is a number, a text, a list
+    of words, a list of numbers, or a list of such lists.
+
+    All numbers of a row become the field `x`, the label the field `y`; `fields` says it freely.
+
+    Args:
+        train: the file to train on, or several; `*` stands for any part of a name.
+        valid: the file to validate on, or several.
+        test: the file to test on, or several.
+        split: shares of `train` that validate and test, instead of files.
+        label: the column to predict, or several for a regression of several numbers.
+        task: `regression` for numbers, `classification` for classes.
+        inputs: the columns that are inputs; all but the label if left out.
+        categories: inputs that are categories: each becomes a column of 0 and 1 for every category.
+        text: inputs that are texts: each becomes a field of word ids of its own name.
+        ignore: columns that are not used.
+        scale: how numbers are scaled, by the train rows; `standardise` if left out.
+        fields: the fields of the network by name, each made from columns by transforms.
+        missing: a row that lacks a value is an `error`, or left out (`drop`), or filled (`fill`: the mean
+            of numbers, the most common category).
+        memory_mb: pictures named in values are held in memory up to this.
+        workers: processes that read pictures that are not held.
+        seed: start of the random numbers of transforms.
+    """
+    common = Common(train, valid, test, split, missing == "drop", memory_mb << 20, workers, seed)
+    shorthand = Shorthand(label, task, inputs, categories, text, ignore, scale, missing)
+    return RowsReader("jsonl", common, shorthand, fields, json_lines)
+
+
+@DATASETS.register("parquet")
+def parquet_files(
+    *,
+    train: Files,
+    valid: Files | None = None,
+    test: Files | None = None,
+    split: SplitRule | None = None,
+    label: Name | tuple[Name, ...] | None = None,
+    task: Task | None = None,
+    inputs: tuple[Name, ...] | None = None,
+    categories: tuple[Name, ...] | None = None,
+    text: tuple[Name, ...] | None = None,
+    ignore: tuple[Name, ...] | None = None,
+    scale: Scale | None = None,
+    fields: dict[Name, FieldRecipe] | None = None,
+    missing: Missing = "error",
+    memory_mb: Natural = 1024,
+    workers: Natural = 0,
+    seed: Natural = 0,
+) -> RowsReader:
+    """Your own Parquet files. It needs `pip install 'paddlecli[parquet]'`.
+
+    All numbers of a row become the field `x`, the label the field `y`; `fields` says it freely.
+
+    Args:
+        train: the file to train on, or several; `*` stands for any part of a name.
+        valid: the file to validate on, or several.
+        test: the file to test on, or several.
+        split: shares of `train` that validate and test, instead of files.
+        label: the column to predict, or several for a regression of several numbers.
+        task: `regression` for numbers, `classification` for classes.
+        inputs: the columns that are inputs; all but the label if left out.
+        categories: inputs that are categories: each becomes a column of 0 and 1 for every category.
+        text: inputs that are texts: each becomes a field of word ids of its own name.
+        ignore: columns that are not used.
+        scale: how numbers are scaled, by the train rows; `standardise` if left out.
+        fields: the fields of the network by name, each made from columns by transforms.
+        missing: a row that lacks a value is an `error`, or left out (`drop`), or filled (`fill`: the mean
+            of numbers, the most common category).
+        memory_mb: pictures named in values are held in memory up to this.
+        workers: processes that read pictures that are not held.
+        seed: start of the random numbers of transforms.
+    """
+    common = Common(train, valid, test, split, missing == "drop", memory_mb << 20, workers, seed)
+    shorthand = Shorthand(label, task, inputs, categories, text, ignore, scale, missing)
+    return RowsReader("parquet", common, shorthand, fields, parquet_rows)

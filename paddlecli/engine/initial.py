@@ -1,0 +1,173 @@
+"""The weights that a training starts from: those of another run or file, where the recipe says `train.init_from`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paddlecli import assets
+from paddlecli.config.recipe import Recipe
+from paddlecli.engine import modeldir, rundir
+from paddlecli.engine.checkpoint import MODEL
+from paddlecli.errors import RunError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from paddlecli.graph.ir import Graph
+
+_KEY = ("train", "init_from")
+_SHOWN = 50  # rows of a table
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An array that the network and the file do not both have in the same shape; the missing one's shape is None."""
+
+    name: str
+    network: tuple[int, ...] | None
+    file: tuple[int, ...] | None
+
+    @property
+    def what(self) -> str:
+        """`missing` (in the file), `unexpected` (in the network) or `shape`."""
+        if self.file is None:
+            return "missing"
+        return "unexpected" if self.network is None else "shape"
+
+
+@dataclass(frozen=True)
+class Start:
+    """Weights to start from.
+
+    Attributes:
+        path: the safetensors file; `sha256` of its bytes, in hexadecimal.
+        values: the arrays that are taken, by name.
+        differences: what was not taken or keeps its initial values.
+    """
+
+    path: Path
+    sha256: str
+    values: Mapping[str, NDArray[np.generic]]
+    differences: tuple[Difference, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """What run.json says of it."""
+        kept = [d.name for d in self.differences if d.network is not None]
+        left = [d.name for d in self.differences if d.file is not None]
+        return {
+            "file": str(self.path),
+            "sha256": self.sha256,
+            "taken": sorted(self.values),
+            "initial": kept,
+            "not_taken": left,
+        }
+
+    def text(self) -> str:
+        """What is said when training starts: one line, or a table where only a part was taken."""
+        head = f"starting from {self.path}: {len(self.values)} arrays"
+        if not self.differences:
+            return head
+        taken = [f"  taken       {name}" for name in sorted(self.values)]
+        return "\n".join(
+            [f"{head} taken, {len(self.differences)} not", *taken, *_table(self.differences)]
+        )
+
+
+def resolved(recipe: Recipe) -> Recipe:
+    """The recipe with the file that `train.init_from` means written out, so that a saved recipe means the same for ever.
+
+    A path in a recipe's file starts at that file's folder, one on the command line at the working directory.
+
+    Raises:
+        RunError: there is no such run or file, or nothing was saved in it yet.
+    """
+    text = recipe.train.init_from
+    if text is None:
+        return recipe
+    origin = recipe.origin(_KEY)
+    base = Path(origin.file).parent if origin.kind == "file" else Path()
+    path = (base / Path(text).expanduser()).absolute()
+    if assets.is_path(text) or len(Path(text).parts) > 1:
+        found = _weights_in(path)
+    else:
+        found = _weights_in(rundir.find(text).path.absolute())
+    train = recipe.train.model_copy(update={"init_from": str(found)})
+    return recipe.model_copy(update={"train": train})
+
+
+def _weights_in(path: Path) -> Path:
+    """The weights of a file, a run, a model folder or a checkpoint."""
+    if path.is_file():
+        return path
+    for candidate in (path / "model" / MODEL, path / MODEL):
+        if candidate.is_file():
+            return candidate
+    what = "holds no weights yet" if path.is_dir() else "no such run or file"
+    raise RunError(
+        f"train.init_from: {path}: {what}", hint="give a run, a model folder or a .safetensors file"
+    )
+
+
+def start_of(recipe: Recipe, graph: Graph) -> Start | None:
+    """The weights that `train.init_from` of a resolved recipe names, compared with the network.
+
+    Raises:
+        RunError: they do not fit, with a table of the differences; with `train.allow_partial` only where nothing fits. Or the
+            file is damaged or holds numbers that are not finite.
+    """
+    if recipe.train.init_from is None:
+        return None
+    path = Path(recipe.train.init_from)
+    values, _ = modeldir.read_weights(path)
+    tensors = {**graph.parameters, **graph.states}
+    wanted = {name: tuple(d.coefficient for d in t.spec.shape) for name, t in tensors.items()}
+    found = {name: tuple(v.shape) for name, v in values.items()}
+    differences = tuple(
+        Difference(name, wanted.get(name), found.get(name))
+        for name in sorted(wanted.keys() | found.keys())
+        if wanted.get(name) != found.get(name)
+    )
+    fitting = {n: v for n, v in values.items() if wanted.get(n) == found[n]}
+    if differences and not (recipe.train.allow_partial and fitting):
+        _refuse(recipe, path, differences, len(fitting))
+    _check_finite(path, fitting)
+    return Start(path, hashlib.sha256(path.read_bytes()).hexdigest(), fitting, differences)
+
+
+def _refuse(recipe: Recipe, path: Path, differences: tuple[Difference, ...], fitting: int) -> None:
+    head = (
+        f"train.init_from: {path}: {len(differences)} arrays do not fit the network, {fitting} do"
+    )
+    advice = "--allow-partial (train.allow_partial) takes those that fit; the others keep their initial values"
+    raise RunError(
+        "\n".join([head, *_table(differences)]),
+        hint=advice if fitting else "not one array fits: is it the network that you mean?",
+        where=[recipe.where(_KEY)],
+    )
+
+
+def _table(differences: Sequence[Difference]) -> Iterator[str]:
+    rows = [(d.what, d.name, _shape(d.network), _shape(d.file)) for d in differences[:_SHOWN]]
+    rows.insert(0, ("", "array", "network", "file"))
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    for what, name, network, file in rows:
+        yield f"  {what:{max(widths[0], 10)}}  {name:{widths[1]}}  {network:{widths[2]}}  {file}"
+    if len(differences) > _SHOWN:
+        yield f"  ... and {len(differences) - _SHOWN} more"
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "-" if shape is None else "x".join(map(str, shape)) or "one number"
+
+
+def _check_finite(path: Path, values: Mapping[str, NDArray[np.generic]]) -> None:
+    import numpy as np
+
+    for name, value in values.items():
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            raise RunError(f"train.init_from: {path}: {name} holds numbers that are not finite")

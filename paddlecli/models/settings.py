@@ -1,0 +1,65 @@
+"""Settings of parameters by patterns of their names: first values, rates, decay, clipping, what is
+frozen.
+
+Patterns are those of a shell (``*`` stands for any text, ``/`` included). They are taken in order,
+each changes what it says, so of several that match the last one wins, key by key.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from paddlecli.config.nodes import close_names
+from paddlecli.config.recipe import Recipe
+from paddlecli.config.schema import ParameterSettings
+from paddlecli.errors import Fault
+from paddlecli.graph.ir import Graph, ParameterInfo
+
+SHOWN = 8
+"""Names that a fault lists."""
+
+
+def apply(graph: Graph, recipe: Recipe) -> list[Fault]:
+    """Changes the parameters of a graph as ``model.parameters`` says.
+
+    Returns:
+        A fault for each pattern that matches no parameter.
+    """
+    faults = []
+    for pattern, settings in recipe.model.parameters.items():
+        found = [n for n in graph.parameters if fnmatch.fnmatchcase(n, pattern)]
+        if not found:
+            faults.append(_unmatched(graph, pattern, recipe))
+        for name in found:
+            tensor = graph.parameters[name]
+            tensor.info = replace(tensor.info or ParameterInfo({}), **dict(_changes(settings)))
+    return faults
+
+
+def _changes(settings: ParameterSettings) -> Iterator[tuple[str, Any]]:
+    call, decay = settings.initializer, settings.regularizer
+    if call is not None:
+        yield "initializer", {"name": call.call, **call.arguments}
+    if settings.learning_rate_factor is not None:
+        yield "rate", settings.learning_rate_factor
+    if decay is not None:
+        given: Mapping[str, float | None] = {"l1": decay.l1, "l2": decay.l2}
+        yield "regularizer", {k: v for k, v in given.items() if v is not None}
+    if settings.clip is not None:
+        yield "clip", settings.clip
+    if settings.trainable is not None:
+        yield "trainable", settings.trainable
+
+
+def _unmatched(graph: Graph, pattern: str, recipe: Recipe) -> Fault:
+    where = replace(recipe.where(("model", "parameters", pattern)), key="")
+    names = list(graph.parameters)
+    listed = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+    states = [n for n in graph.states if fnmatch.fnmatchcase(n, pattern)]
+    hint = f"{states[0]} is a running statistic, no parameter" if states else ""
+    expected = f"a pattern of {listed}" if names else "the network has no parameters"
+    text = f"no parameter matches `{pattern}`"
+    return Fault(text, where, expected, close_names(pattern, names), hint)

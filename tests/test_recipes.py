@@ -1,0 +1,132 @@
+"""Every shipped recipe opens with the editor's line, its command and its expected result, and they hold."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paddlecli import assets
+from paddlecli.cli.app import main
+from paddlecli.cli.recipe import schema_text
+from paddlecli.config.copying import SCHEMA
+from paddlecli.config.load import load_recipe
+from paddlecli.config.yaml_text import Source, decode, parse
+from paddlecli.data import manage
+from paddlecli.data.images import png
+
+FOLDER = assets.directory("recipes")
+NAMES = assets.names("recipes")
+
+
+def lines(name: str) -> list[str]:
+    return (FOLDER / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+
+
+def command(name: str) -> list[str]:
+    """The words of the command in a recipe's second line."""
+    words = shlex.split(lines(name)[1].removeprefix("# "))
+    assert words[0] == "paddlecli", lines(name)[1]
+    return words[1:]
+
+
+def called(name: str) -> str:
+    """How users call the recipe in that file."""
+    return name.removesuffix(f"/{assets.DEFAULT_RECIPE}")
+
+
+def test_all_recipes_are_found() -> None:
+    assert len(NAMES) >= 15
+    assert {called(n) for n in NAMES} == set(assets.recipe_names())
+
+
+def test_the_schema_beside_the_recipes_is_current() -> None:
+    found = (FOLDER / SCHEMA).read_text(encoding="utf-8")
+    assert found == schema_text(), (
+        f"the recipe language has changed: python -m paddlecli recipe schema > recipes/{SCHEMA}"
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_modeline_leads_to_the_schema(name: str) -> None:
+    found = re.fullmatch(r"# yaml-language-server: \$schema=(\S+)", lines(name)[0])
+    assert found is not None, lines(name)[0]
+    assert ((FOLDER / f"{name}.yaml").parent / found[1]).resolve() == (FOLDER / SCHEMA).resolve()
+
+
+def test_every_recipe_fits_the_schema() -> None:
+    """An editor underlines nothing in what ships."""
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = jsonschema.Draft7Validator(
+        json.loads((FOLDER / SCHEMA).read_text(encoding="utf-8"))
+    )
+    for name in NAMES:
+        source = Source(name)
+        assert decode((FOLDER / f"{name}.yaml").read_bytes(), source)
+        tree = parse(source)
+        assert tree is not None
+        assert [e.message for e in validator.iter_errors(tree.plain())] == [], name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_header_says_what_comes_out(name: str) -> None:
+    """The numbers of `expect` stand in it too."""
+    header = "\n".join(line for line in lines(name)[2:] if line.startswith("#"))
+    assert re.match(r"# Expect\b", header), f"{name}: the third line begins with `# Expect`"
+    for bounds in load_recipe(called(name)).expect.values():
+        for limit in filter(None, (bounds.min, bounds.max)):
+            assert re.search(rf"\b{re.escape(f'{limit:g}')}0*\b", header), f"{name}: {limit}"
+
+
+OWN = {
+    "flowers.csv": "width,height,kind\n" + "1,2,a\n3,1,b\n" * 20,
+    "houses.csv": "area,price\n" + "".join(f"{n},{3 * n}\n" for n in range(40)),
+    "reviews.txt": "good\tI liked it a lot\nbad\tI did not like it\n" * 20,
+    "rows.jsonl": '{"a": 1, "label": "x"}\n{"a": 2, "label": "y"}\n' * 20,
+}
+"""Files that recipes for a user's own data speak of."""
+
+
+@pytest.fixture
+def data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A folder with a user's own files. Published data sets come from the cache, never from the
+    network."""
+    monkeypatch.setenv("PADDLECLI_OFFLINE", "1")
+    monkeypatch.setenv("PADDLECLI_RUNS_DIR", str(tmp_path / "runs"))
+    monkeypatch.chdir(tmp_path)
+    for name, text in OWN.items():
+        Path(name).write_text(text, encoding="utf-8")
+    for number in range(20):
+        path = Path("pictures") / ("cat", "dog")[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(png(np.full((3, 80, 80), 12 * number, np.uint8)))
+
+
+def needs(name: str) -> str:
+    """The published data set that the recipe needs and that is not on this machine; "" for none."""
+    section = load_recipe(called(name)).data
+    if section is None or section.name not in assets.names("datasets"):
+        return ""
+    states = manage.verify(manage.card_of(section.name))
+    return "" if all(s.state == "ok" for s in states) else section.name
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.usefixtures("data")
+def test_the_command_in_the_header_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Up to the first step; where its data are not on this machine it says so, naming the command
+    that fetches them."""
+    words = command(name)
+    assert words[0] in ("train", "bench")
+    assert called(name) in words
+    arguments = ["train", words[1]] if words[0] == "bench" else words
+    found, missing = main([*arguments, "--dry-run"]), needs(name)
+    shown = capsys.readouterr()
+    if missing:
+        assert found == 4 and f"paddlecli dataset download {missing}" in shown.err
+    else:
+        assert found == 0, shown.err
