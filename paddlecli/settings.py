@@ -67,6 +67,12 @@ def environment(name: str) -> str | None:
     return os.environ.get(name)
 
 
+def unknown_variables() -> list[str]:
+    """Variables that are set, look like this program's, and are none of them."""
+    known = {s.variable for s in TABLE}
+    return sorted(n for n in os.environ if n.startswith("PADDLECLI_") and n not in known)
+
+
 @contextmanager
 def flags(**values: Any) -> Iterator[None]:
     """Let the command line's flags win inside the `with`; None means the flag was not given."""

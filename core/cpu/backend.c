@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "level.h"
+#include "library.h"
 #include "memory.h"
 #include "pool.h"
 
@@ -40,7 +41,7 @@ static const pk_kernel_row *cpu_kernel(int32_t index) {
         if (index < tables[i]->count) return &tables[i]->rows[index];
         index -= tables[i]->count;
     }
-    return NULL;
+    return pk_library_row(index);
 }
 
 static void *cpu_take(uint64_t bytes) {
@@ -79,4 +80,4 @@ static pk_status cpu_copy(void *device, void *to, const void *from, int byte, ui
 
 const pk_backend pk_backend_table = {
     "cpu", 1, cpu_level, cpu_kernel, cpu_set_level, cpu_take, cpu_give, cpu_counters, cpu_open, cpu_close, cpu_copy,
-    NULL};
+    NULL, pk_library_load};

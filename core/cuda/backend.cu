@@ -141,4 +141,4 @@ pk_status cuda_finish(void *device, const pk_call **at, pk_error *error) {
 
 extern "C" const pk_backend pk_backend_table = {
     PK_BACKEND_NAME, 0,         cuda_level, cuda_kernel, cuda_set_level, cuda_take, cuda_give,
-    cuda_counters,   cuda_open, cuda_close, cuda_copy,   cuda_finish};
+    cuda_counters,   cuda_open, cuda_close, cuda_copy,   cuda_finish,   NULL};

@@ -116,6 +116,9 @@ void pk_get_info(pk_info *info);
 const char *pk_kernel_signature(int32_t index);
 /* level: NULL or "" for the best of this machine. Only before the first plan. */
 pk_status pk_set_level(const char *level, pk_error *error);
+/* Adds the kernels of a library of ops (pk_library.h) for the life of the process.  It may not have a kernel of a name that is
+ * known; loading one twice does nothing. */
+pk_status pk_load_ops(const char *path, pk_error *error);
 void pk_get_counters(pk_counters *counters);
 void pk_reset_peak(void);
 

@@ -35,6 +35,8 @@ typedef struct pk_backend {
     /* Waits for the device's work.  Where a kernel found bad data: PK_BAD_DATA, the error's message and row, and the call
      * in *at.  NULL where kernels are done when they return. */
     pk_status (*finish)(void *device, const pk_call **at, pk_error *error);
+    /* Adds the kernels of a shared library (pk_library.h) to its own.  NULL where there are no such libraries. */
+    pk_status (*load)(const char *path, pk_error *error);
 } pk_backend;
 
 extern const pk_backend pk_backend_table;

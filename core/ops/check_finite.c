@@ -1,4 +1,5 @@
-/* check_finite: flags for guards.  ok is 1 when every element is finite, bad is 1 when one is not. */
+/* check_finite: flags for guards.  ok is 1 when every element of every x is finite, bad is 1 when
+ * one is not. */
 #include "pk_kernel.h"
 #include "pk_simd.h"
 
@@ -17,15 +18,17 @@ static void scan(void *context, int64_t begin, int64_t end, int32_t thread, void
     if (pk_any(pk_mask_not(fine))) __atomic_store_n(k.found, 1, __ATOMIC_RELAXED);
 }
 
-/* x [any], ok [1], bad [1] */
+/* x [any] each, ok [1], bad [1] */
 static pk_status forward(const pk_call *call) {
     int32_t found = 0;
-    task_data k = {pk_f32(&call->in[0]), &found};
-    pk_parallel(call, pk_count(&call->in[0]), 65536, scan, &k);
+    for (int32_t i = 0; i < call->n_in; i++) {
+        task_data k = {pk_f32(&call->in[i]), &found};
+        pk_parallel(call, pk_count(&call->in[i]), 65536, scan, &k);
+    }
     int32_t *ok = pk_i32(&call->out[0]), *bad = pk_i32(&call->out[1]);
     *ok = (pk_adds(call, 0) ? *ok : 0) + !found;
     *bad = (pk_adds(call, 1) ? *bad : 0) + found;
     return PK_OK;
 }
 
-PK_OP(check_finite, {"check_finite.forward(x: f32) -> (ok: i32, bad: i32)", forward});
+PK_OP(check_finite, {"check_finite.forward(x*: f32) -> (ok: i32, bad: i32)", forward});

@@ -78,5 +78,5 @@ static pk_status crf_decoding_forward(const pk_call *call) {
 
 PK_OP(crf_decoding,
       {"crf_decoding.forward(emission: f32, transition: f32, label?: i64)"
-       " -> (path: i64, work_from: i32)",
+       " -> (path: i64, work_from: i32, work_best: f32)",
        crf_decoding_forward});

@@ -5,8 +5,7 @@
 #include "recurrences.h"
 #include "reductions.h"
 
-enum { CANDIDATE, INPUT, FORGET, OUTPUT, BLOCKS };
-enum { TO_INPUT = BLOCKS, TO_FORGET, TO_OUTPUT, BIASES };
+enum { CANDIDATE, INPUT, FORGET, OUTPUT, BLOCKS, TO_INPUT = BLOCKS, TO_FORGET, TO_OUTPUT, BIASES };
 
 /* x, gates, dx [T, 4d]; y, cells [T, d]; w [d, 4d]; h0, c0 [sequences, d] */
 typedef struct lstm {

@@ -261,10 +261,10 @@ static pk_status linear_chain_crf_backward_w(const pk_call *call) {
 
 PK_OP(linear_chain_crf,
       {"linear_chain_crf.forward(emission: f32, transition: f32, label: i64)"
-       " -> (nll: f32, alpha: f32, shift: f32)",
+       " -> (nll: f32, alpha: f32, shift: f32, work: f32)",
        linear_chain_crf_forward},
       {"linear_chain_crf.backward_x(emission: f32, transition: f32, label: i64, alpha: f32,"
-       " dnll: f32) -> (demission: f32, p: f32)",
+       " dnll: f32) -> (demission: f32, p: f32, work: f32)",
        linear_chain_crf_backward_x},
       {"linear_chain_crf.backward_w(emission: f32, transition: f32, label: i64, alpha: f32,"
        " shift: f32, p: f32, dnll: f32) -> (dtransition: f32)",

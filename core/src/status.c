@@ -83,6 +83,13 @@ pk_status pk_set_level(const char *level, pk_error *error) {
     return PK_OK;
 }
 
+pk_status pk_load_ops(const char *path, pk_error *error) {
+    pk_error_clear(error);
+    if (!pk_backend_table.load)
+        return pk_error_at(error, PK_BAD_CALL, -1, -1, "libraries of ops run on the CPU, not on %s", pk_backend_table.name);
+    return pk_backend_table.load(path, error);
+}
+
 /* A device that cannot read host memory gets its own copy of the constants. */
 static pk_status show_constants(pk_plan *plan, pk_error *error) {
     const uint64_t bytes = (uint64_t)PK_COUNT(plan, CONSTANTS);

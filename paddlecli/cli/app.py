@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from paddlecli import __version__
+from paddlecli.cli.completion import answer, is_question
 from paddlecli.cli.errors import report
 from paddlecli.cli.output import end_streams, prepare_streams
 from paddlecli.errors import UsageError
@@ -84,9 +85,7 @@ def _typer(**settings: Any) -> typer.Typer:
     )
 
 
-def _click(
-    function: Callable[..., Any], name: str, cls: type[TyperCommand] = TyperCommand
-) -> Any:
+def _click(function: Callable[..., Any], name: str, cls: type[TyperCommand] = TyperCommand) -> Any:
     """The click command of a function with Typer annotations."""
     app = _typer()
     app.command(name=name, cls=cls)(function)
@@ -140,9 +139,7 @@ class _Commands(_Group):
             command.rich_markup_mode = None
             command.name = cmd_name
         else:
-            command = _click(
-                module.command, cmd_name, getattr(module, "CLASS", TyperCommand)
-            )
+            command = _click(module.command, cmd_name, getattr(module, "CLASS", TyperCommand))
         return _with_common(command)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -176,7 +173,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     prepare_streams()
     try:
-        code = build().main(args=given, prog_name="paddlecli", standalone_mode=False)
+        code: Any = None
+        if is_question(given):
+            typer.echo("".join(answer(given[1], given[3:])), nl=False)
+        else:
+            code = build().main(args=given, prog_name="paddlecli", standalone_mode=False)
         end_streams()
     except BaseException as error:
         return report(error, given)

@@ -31,14 +31,16 @@ def candidates(root: Any, words: Sequence[str]) -> list[Candidate]:
     place = _Place(root)
     for word in before:
         place.take(word)
-    return [c for c in place.next(begun) if c.word.startswith((begun, ":"))]
+    found = dict.fromkeys(c for c in place.next(begun) if c.word.startswith((begun, ":")))
+    return sorted(found, key=lambda c: c.word.startswith(":"))  # what the shell does comes last
 
 
 class _Place:
     """Where in a command line one is: the command so far and what it has taken."""
 
     def __init__(self, root: Any) -> None:
-        self.command, self.path = root, ()
+        self.command: Any = root
+        self.path: tuple[str, ...] = ()
         self.open: Any = None  # the option that waits for its value
         self.taken = 0
         self.only_arguments = False

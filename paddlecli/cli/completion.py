@@ -90,13 +90,23 @@ SCRIPTS: dict[str, str] = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH, "powershel
 
 def command(
     shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh, fish or powershell.")],
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="WORD", help="A command line to answer for, as the scripts ask."),
-    ] = None,
 ) -> None:
-    """Print a script that completes commands, options, recipes, data sets, runs and names."""
-    typer.echo(SCRIPTS[shell] if words is None else "".join(answer(shell, words)), nl=False)
+    """Print a script that completes commands, options, recipes, data sets, runs and names.
+
+    With `-- WORD ...` behind it, it prints what may stand for the last word: so the scripts ask.
+    """
+    typer.echo(SCRIPTS[shell], nl=False)
+
+
+def is_question(arguments: Sequence[str]) -> bool:
+    """Whether a script asks. It is answered before the command line is read as one, which takes
+    longer than the answer."""
+    return (
+        len(arguments) > 3
+        and arguments[0] == "completion"
+        and arguments[1] in SCRIPTS
+        and arguments[2] == "--"
+    )
 
 
 def answer(shell: str, words: Sequence[str]) -> list[str]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from paddlecli.cli.options import Code, Override, SetFile, changes
+
 if TYPE_CHECKING:
     from paddlecli.data.transfer import Progress
 
@@ -162,6 +164,30 @@ def verify_command(name: Name, as_json: Json = False) -> None:
         )
 
 
+@app.command("check")
+def check_command(
+    name: Annotated[
+        str, typer.Argument(help="A data set's name, or a recipe: the data that it names.")
+    ],
+    override: Override = None,
+    set_file: SetFile = None,
+    code: Code = None,
+    as_json: Json = False,
+) -> None:
+    """Read a whole data set: counts, classes, lengths, unknown words, rows that come again; exit code 4
+    if rows cannot be used or are in two splits."""
+    from paddlecli.config.plugins import load_code
+    from paddlecli.data.checking import check_named
+
+    load_code(code or ())
+    report = check_named(name, changes(set_file, override))
+    if as_json:
+        _print_json(report.as_dict())
+    else:
+        typer.echo("\n".join(report.lines()))
+    report.demand()
+
+
 @app.command("head")
 def head_command(
     name: Name,
@@ -208,19 +234,24 @@ def import_command(
     from paddlecli.data import imports, manage
 
     card = manage.card_of(name)
-    taken = imports.bring_in(card, path, unofficial=unofficial)
+    found = imports.bring_in(card, path, unofficial=unofficial)
+    taken = [t for t in found if t.path is not None]
+    left_out = {t.file: t.reason for t in found if t.path is None}
     missing = [s.file for s in manage.verify(card) if s.state in ("missing", "wrong")]
     if as_json:
         _print_json({
             "name": name,
             "files": {t.file: str(t.path) for t in taken},
             "unofficial": {t.file: t.reason for t in taken if not t.official},
+            "left_out": left_out,
             "missing": missing,
         })  # fmt: skip
         return
     for t in taken:
         typer.echo(f"{t.file}  {t.path}")
         tell(f"{t.file}: {'' if t.official else 'UNOFFICIAL: '}{t.reason}")
+    for file, reason in left_out.items():
+        tell(f"{file}: not taken without --unofficial: {reason}")
     if missing:
         tell(f"still missing: {', '.join(missing)}")
 

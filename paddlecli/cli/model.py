@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,65 +29,32 @@ BASE = "fit_a_line"
 def list_command(code: Code = None, as_json: Json = False) -> None:
     """List the networks that recipes may name."""
     from paddlecli.cli.output import print_json, table
-    from paddlecli.config.describe import summary
-    from paddlecli.config.plugins import load_code
-    from paddlecli.config.registry import MODELS
+    from paddlecli.cli.registry import listed
 
-    load_code(code or ())
-    found = [{"name": n, "description": summary(MODELS.get(n))} for n in MODELS.names()]
+    found = listed("model", code or ())
     if as_json:
-        print_json({"schema": 1, "models": found})
+        print_json({"schema": 1, "kind": "model", "models": found})
     else:
-        typer.echo("\n".join(table((m["name"], m["description"]) for m in found)))
+        typer.echo("\n".join(table((e["name"], e["summary"]) for e in found)))
 
 
 @app.command("show")
 def show_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A network's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="One that `list` lists.")],
     code: Code = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a network is, its arguments, and the recipes that train it."""
-    from paddlecli.cli.output import print_json, table
-    from paddlecli.config.plugins import load_code
+    """Show a network: what it is, its arguments, the recipes that train it."""
+    from paddlecli.cli.output import print_json
+    from paddlecli.cli.registry import blocks, described
+    from paddlecli.config.shipped import users_of
 
-    load_code(code or ())
-    found = described(name)
+    found = {**described("model", name, code or ()), "recipes": users_of(name)}
     if as_json:
         print_json({"schema": 1, **found})
         return
-    typer.echo(f"{found['name']}  ({found['module']})\n\n{found['text']}\n")
-    rows = [
-        (a["name"], a["type"], "required" if a["required"] else json.dumps(a["default"]), a["text"])
-        for a in found["arguments"]
-    ]
-    if rows:
-        typer.echo("\n".join(table(rows, ("argument", "type", "default", ""))) + "\n")
-    typer.echo(f"recipes  {', '.join(found['recipes']) or 'none that ships'}")
-
-
-def described(name: str) -> dict[str, Any]:
-    """Everything about a registered network as plain data. Raises ConfigError for an unknown one."""
-    from paddlecli.config import describe, shape, shipped
-    from paddlecli.config.registry import MODELS
-
-    entry = MODELS.get(name)
-    return {
-        "name": name,
-        "module": entry.module,
-        "text": describe.text_of(entry),
-        "arguments": [
-            {
-                "name": p.name,
-                "type": shape.describe(shape.branches(p.annotation, None)),
-                "required": p.required,
-                "default": None if p.required else p.default,
-                "text": describe.argument_text(entry, p),
-            }
-            for p in entry.parameters.values()
-        ],
-        "recipes": shipped.users_of(name),
-    }
+    recipes = f"recipes  {', '.join(found['recipes']) or 'none that ships'}"
+    typer.echo("\n\n".join([*blocks(found), recipes]))
 
 
 @app.command("summary")

@@ -65,7 +65,7 @@ def show_command(
     if as_json:
         print_json({"schema": 1, **found})
     else:
-        typer.echo("\n\n".join(_blocks(found)))
+        typer.echo("\n\n".join(blocks(found)))
 
 
 def _kind(context: typer.Context) -> str:
@@ -87,7 +87,7 @@ def listed(kind: str, code: Any = ()) -> list[dict[str, str]]:
 def described(kind: str, name: str, code: Any = ()) -> dict[str, Any]:
     """Everything about a registered name as plain data. Raises ConfigError for an unknown one."""
     from paddlecli.config import describe, examples
-    from paddlecli.config.plugins import load_code
+    from paddlecli.config.plugins import load_code, place_of
     from paddlecli.config.registry import KINDS as REGISTRIES
 
     load_code(code)
@@ -96,7 +96,7 @@ def described(kind: str, name: str, code: Any = ()) -> dict[str, Any]:
     found: dict[str, Any] = {
         "kind": kind,
         "name": name,
-        "module": entry.module,
+        "module": place_of(entry.function),
         "summary": describe.summary(entry),
         "text": text,
         "arguments": [argument(entry, p) for p in entry.parameters.values()],
@@ -137,7 +137,7 @@ def _shape(name: str, text: str) -> str:
     return next(filter(None, found.groups()), "") if found else ""
 
 
-def _blocks(found: dict[str, Any]) -> list[str]:
+def blocks(found: dict[str, Any]) -> list[str]:
     """The parts of what `show` prints."""
 
     from paddlecli.cli.output import table

@@ -102,12 +102,13 @@ def _given(section: Any, *keys: str) -> dict[str, float]:
     return {k: float(v) for k, v in values.items() if v is not None}
 
 
-def append_updates(e: Emitter, group: Group) -> Tensor | None:
+def append_updates(e: Emitter, group: Group) -> tuple[Tensor | None, list[Tensor]]:
     """Writes the nodes. Returns the global gradient norm f32 [1] before clipping, None without a
-    clip by global norm."""
+    clip by global norm; and tensors that are finite where all gradients are."""
     op = optimizer_op(group.optimizer.op)
     walk = _Composed(e, group) if op is None else _BuiltIn(e, group, op)
     norm = walk.clip()
+    watched = walk.watched(norm)
     if group.segments:
         walk.update_flat()
     for table in group.tables:
@@ -115,7 +116,7 @@ def append_updates(e: Emitter, group: Group) -> Tensor | None:
     _emit(
         e, ops.get("update_count").forward, {"count": group.count}, {}, {"count_out": group.count}
     )
-    return norm
+    return norm, watched
 
 
 def table_notes(optimizer: OptimizerSpec, tables: Iterable[tuple[Segment, int]]) -> list[str]:
@@ -182,6 +183,20 @@ class _Pass:
                     self.e.apply("global_norm", [self._rows_total(t)])
                 )
         return None
+
+    def watched(self, norm: Tensor | None) -> list[Tensor]:
+        """The norm where it is taken of all gradients; else all dense gradients, and a norm of the
+        row-sparse ones, of which only the rows in use hold anything."""
+        whole = [*self.group.segments, *(t.segment for t in self.group.tables)]
+        if norm is not None and all(s.clip for s in whole):
+            return [norm]
+        found = [] if norm is None else [norm]
+        if self.group.gradients is not None:
+            found.append(self.group.gradients)
+        if self.group.tables:
+            totals = [self._rows_total(t) for t in self.group.tables]
+            found.append(self.e.apply("global_norm", totals))
+        return found
 
     def _factor(self, norm: Tensor) -> Tensor:
         factor: Tensor = self.e.apply("clip_scale", norm, limit=self.limit)

@@ -107,39 +107,39 @@ def _step(
     e = Emitter(graph, items, "u.")
     done = Entry(**{**vars(entry), "items": items, "fetches": dict(entry.fetches)})
     moving: list[Node] = []
-    norms: list[Tensor] = []
+    numbers = [] if entry.loss is None else [entry.loss]
     for update in entry.updates:
         rate = rate_argument(update.optimizer, arguments)
         group = _group(graph, done, update.parameters, optimizers[update.optimizer], storage, rate)
-        norm = _append(e, group, moving, update.origin)
+        norm, watched = _append(e, group, moving, update.origin)
+        numbers += watched
         if norm is not None:
-            norms.append(norm)
             only = len(entry.updates) == 1
             done.fetches["gradient_norm" if only else f"gradient_norm.{update.optimizer}"] = norm
-    _check(e, done, norms)
+    _check(e, done, numbers)
     items += [replace(node, guard=done.finite) for node in (*late, *moving)]
     return done
 
 
-def _append(e: Emitter, group: Group, moving: list[Node], origin: Origin) -> Tensor | None:
-    """An optimizer's nodes: those of its clipping here, those that change something to ``moving``."""
+def _append(
+    e: Emitter, group: Group, moving: list[Node], origin: Origin
+) -> tuple[Tensor | None, list[Tensor]]:
+    """An optimizer's nodes: those of its clipping here, those that change something to ``moving``.
+    Returns the norm of its gradients, and what is finite where they all are."""
     nodes: list[Item] = []
     updates = Emitter(e.graph, nodes, f"u.{group.optimizer.name}.")
     updates.origin = origin
-    norm = append_updates(updates, group)
+    norm, watched = append_updates(updates, group)
     for node in nodes:
         assert isinstance(node, Node)
         (moving if node.kernel.updates else e.items).append(node)
-    return norm
+    return norm, watched
 
 
-def _check(e: Emitter, entry: Entry, norms: list[Tensor]) -> None:
-    """The loss must be finite before anything changes, and the norms of gradients that clipping
-    takes anyway."""
-    numbers = [*([] if entry.loss is None else [entry.loss]), *norms]
+def _check(e: Emitter, entry: Entry, numbers: list[Tensor]) -> None:
+    """The loss and all gradients must be finite before anything changes."""
     if numbers:
-        whole = numbers[0] if len(numbers) == 1 else e.apply("sum", numbers)
-        entry.finite, entry.halt = e.apply("check_finite", whole)
+        entry.finite, entry.halt = e.apply("check_finite", numbers)
         entry.fetches["finite"] = entry.finite
 
 

@@ -19,10 +19,11 @@ from paddlecli.config.nodes import (
     split_path,
 )
 from paddlecli.config.sections import pick_model, pick_optimizer
+from paddlecli.config.shape import Form
 from paddlecli.config.yaml_text import Source, decode, is_unicode, parse, scalar_of
 from paddlecli.errors import Fault, Where
 
-WantsText = Callable[[Path, Node], bool | None]
+FormOf = Callable[[Path, Node], Form]
 _REFERENCE = re.compile(r"\$(\$)?\{([^{}]*)(\})?")
 
 
@@ -129,7 +130,7 @@ def _content(file: str, option: Origin, key: str) -> Source | Fault:
     return replace(found, where=replace(found.where, key=key))
 
 
-def apply_override(root: Node, override: Override, wants_text: WantsText) -> list[Fault]:
+def apply_override(root: Node, override: Override, form_of: FormOf) -> list[Fault]:
     """Change `root`; what is wrong with the option comes back as faults."""
     path = locate(root, override.parts)
     if path[0] == "extends":
@@ -142,24 +143,24 @@ def apply_override(root: Node, override: Override, wants_text: WantsText) -> lis
         key = dotted(reached)
         got = f"`{key}` is not a mapping"
         return [Fault(got, override.where(dotted(path)), "a key that has keys below it")]
-    value, faults = _value(root, path, override, wants_text)
+    value, faults = _value(root, path, override, form_of)
     return faults or _set(root, path, value, override)
 
 
-def _value(
-    root: Node, path: Path, override: Override, wants_text: WantsText
-) -> tuple[Node, list[Fault]]:
+def _value(root: Node, path: Path, override: Override, form_of: FormOf) -> tuple[Node, list[Fault]]:
     source = override.source
     assert source is not None
-    textual = wants_text(path, root)
+    form = form_of(path, root)
     text = override.value
     literal = Node(text, source.origin(0), override.option, source.base)
-    if textual:
+    if form == "text":
         return _marked(literal, override), []
     parsed = parse(source) if text.strip() else Node(None, source.origin(0))
     faults = [*source.text_faults, *source.schema_faults]
-    if textual is None and (faults or parsed is None or not isinstance(parsed.value, dict | list)):
-        if isinstance(scalar_of(text), bool | int | float) and not faults and parsed is not None:
+    if form != "value":
+        value = None if faults or parsed is None else parsed.value
+        scalar = form == "text or scalar" and isinstance(value, bool | int | float)
+        if parsed is not None and (scalar or isinstance(value, dict | list)):
             return _marked(parsed, override), []
         return _marked(literal, override), []
     if faults or parsed is None:
@@ -249,10 +250,10 @@ def _delete(root: Node, path: Path, override: Override) -> list[Fault]:
 class Interpolation:
     """Replaces `${a.b}` and `${env:NAME:default}` in the texts of a tree; `$${` stands for `${`."""
 
-    def __init__(self, root: Node, defaults: Node, wants_text: WantsText) -> None:
+    def __init__(self, root: Node, defaults: Node, form_of: FormOf) -> None:
         self.root = root
         self.defaults = defaults
-        self.wants_text = wants_text
+        self.form_of = form_of
         self.faults: list[Fault] = []
         self._done: set[int] = set()
         self._open: list[Path] = []
@@ -274,7 +275,7 @@ class Interpolation:
             found = self._look_up(whole[2], path, node)
             if found is not None:
                 node.value, node.text = found.value, found.text
-                if not isinstance(node.value, dict | list) and self.wants_text(path, self.root):
+                if not isinstance(node.value, dict | list) and self._textual(path):
                     node.value = _as_text(node.value)
         else:
             node.value = _REFERENCE.sub(lambda m: self._insert(m, path, node), node.value)
@@ -319,6 +320,10 @@ class Interpolation:
             return None
         return found.copy()
 
+    def _textual(self, path: Path) -> bool:
+        """Whether a single value is text there, whatever it looks like."""
+        return self.form_of(path, self.root) in ("text", "text or more")
+
     def _environment(self, reference: str, path: Path, node: Node) -> Node | None:
         _, name, *default = reference.split(":", 2)
         text = settings.environment(name) if name else None
@@ -331,7 +336,7 @@ class Interpolation:
         if not is_unicode(text):
             self._fault(node, path, f"the value of `{name}` is not UTF-8", "UTF-8 text")
             return None
-        value: Plain = text if self.wants_text(path, self.root) else scalar_of(text)
+        value: Plain = text if self._textual(path) else scalar_of(text)
         if isinstance(value, float) and value != value:
             self._fault(node, path, f"`{text}` from `{name}` is not a finite number")
             return None

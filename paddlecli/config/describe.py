@@ -45,7 +45,9 @@ COMMON = {
     "mode": "Which form it takes.",
     "momentum": "Share of the past that is kept.",
     "padding": "Zeros around the picture, one number or height and width.",
+    "peepholes": "The gates also see the cell, through weights of their own.",
     "power": "Exponent.",
+    "reverse": "Go through each sequence from its end to its start.",
     "seed": "Start of the random numbers.",
     "size": "Size of the result, or of the window.",
     "soft_label": "Labels are probabilities instead of class ids.",
@@ -70,7 +72,10 @@ def text_of(entry: Entry) -> str:
 def document(entry: Entry) -> str:
     """The docstring of what a name stands for, as it is laid out; an optimizer's says in its module
     what it does, and in its method `arguments` what these are."""
-    own, written = inspect.getdoc(entry.function) or "", getattr(entry.function, "__self__", None)
+    # not what a class inherits: that says what all of its kind are
+    inherits = isinstance(entry.function, type) and entry.function.__doc__ is None
+    own = "" if inherits else inspect.getdoc(entry.function) or ""
+    written = getattr(entry.function, "__self__", None)
     module = inspect.getmodule(type(written)) if written is not None else None
     above = inspect.getdoc(module) if module is not None else None
     return f"{above}\n\n{own}" if above else own

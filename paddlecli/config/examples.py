@@ -42,7 +42,9 @@ def example(kind: str, entry: Entry) -> str:
 def tensors(entry: Entry) -> list[tuple[str, bool]]:
     """Names of the tensors that a layer, a loss or a metric must be given, and whether each stands for
     any number of them."""
-    found = list(inspect.signature(entry.function).parameters.values())[1:]
+    # a metric that is a class reads what its method `add` takes
+    reader = getattr(entry.function, "add", entry.function)
+    found = list(inspect.signature(reader).parameters.values())[1:]
     return [
         (p.name, p.kind is p.VAR_POSITIONAL)
         for p in found
@@ -77,7 +79,8 @@ def _schedule(entry: Entry, needed: dict[str, Any]) -> list[str]:
 
 
 def _metric(entry: Entry, needed: dict[str, Any]) -> list[str]:
-    usual = len(tensors(entry)) == 2  # the prediction and the label that the loss tells
+    # a class reads outputs; a function of two tensors gets the prediction and the label of the loss
+    usual = inspect.isclass(entry.function) or len(tensors(entry)) == 2
     call = _call(entry.name, needed) if needed or not usual else entry.name
     return ["metrics:", f"  - {call}", *([] if usual else _from(entry))]
 
@@ -86,8 +89,13 @@ def _transform(entry: Entry, needed: dict[str, Any]) -> list[str]:
     return ["transforms:", f"  - {_call(entry.name, needed) if needed else entry.name}"]
 
 
+def _model(entry: Entry, needed: dict[str, Any]) -> list[str]:
+    return ["model:", *_named(entry.name, needed, "  ")]
+
+
 _LAYOUTS = {
     "layer": _layer,
+    "model": _model,
     "loss": _loss,
     "optimizer": _optimizer,
     "schedule": _schedule,

@@ -34,6 +34,7 @@ from paddlecli.config.sections import (
     pick_model,
     pick_optimizer,
 )
+from paddlecli.errors import ConfigError
 
 Json = dict[str, Any]
 DRAFT = "http://json-schema.org/draft-07/schema#"
@@ -357,8 +358,14 @@ class _Schema:
 
 
 def _entries(kind: str) -> Mapping[str, Entry]:
-    registry = KINDS[kind]
-    return {name: registry.get(name) for name in registry.names()}
+    """What recipes may call; a data set that nothing reads is none of it."""
+    found: dict[str, Entry] = {}
+    for name in KINDS[kind].names():
+        entry = KINDS[kind].get(name)
+        with suppress(ConfigError):
+            assert entry.parameters is not None
+            found[name] = entry
+    return found
 
 
 def _demands(model: type[BaseModel]) -> bool:

@@ -60,12 +60,12 @@ def load_recipe(
     faults = files.schema_faults
     for option in options:
         if isinstance(option, Override):
-            faults += apply_override(root, option, _wants_text)
+            faults += apply_override(root, option, _form_of)
     defaults = node_of({"train": plain_section(Train()), "checkpoint": plain_section(Checkpoint()),
                         "predict": plain_section(Predict())})  # fmt: skip
     assert isinstance(root.value, dict)
     root.value.setdefault("name", Node(files.default_name, DEFAULT))
-    faults += Interpolation(root, defaults, _wants_text).run()
+    faults += Interpolation(root, defaults, _form_of).run()
     recipe, found = check(root, built, unused)
     if recipe is None or faults:
         raise ConfigError.of([*faults, *found], files.subject)
@@ -80,8 +80,8 @@ def _numbered(texts: Iterable[str]) -> list[Override | Fault]:
     return [read_override(text, n) for n, text in enumerate(texts, 1)]
 
 
-def _wants_text(path: Path, root: Node) -> bool | None:
-    return shape.wants_text(Recipe, path, root)
+def _form_of(path: Path, root: Node) -> shape.Form:
+    return shape.form_of(Recipe, path, root)
 
 
 class _Files:
@@ -211,8 +211,8 @@ def _find(
         if path.is_file():
             return path
         if not path.is_dir():
-            found = close_names(path.name, [p.name for p in path.parent.glob("*.y*ml")])
-            near = tuple(text.removesuffix(path.name) + name for name in found)
+            resembling = close_names(path.name, [p.name for p in path.parent.glob("*.y*ml")])
+            near = tuple(text.removesuffix(path.name) + name for name in resembling)
             return Fault(f"the file `{text}` does not exist", where, nearest=near)
         files = sorted(p.name for p in path.glob("*.yaml"))
         first = "config.yaml" if "config.yaml" in files else next(iter(files), "")

@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,21 +51,24 @@ class Plugin:
 @dataclass(slots=True)
 class _Loaded:
     """What was imported: files by path with what they are, plug-ins by name, and where user code
-    lies: files, and folders of packages."""
+    lies: files, and folders of packages. `needed`: by code file, other files that it named while it
+    was imported."""
 
-    files: dict[str, CodeFile]
-    plugins: dict[str, Plugin]
-    places: set[str]
+    files: dict[str, CodeFile] = field(default_factory=dict)
+    plugins: dict[str, Plugin] = field(default_factory=dict)
+    places: set[str] = field(default_factory=set)
+    needed: dict[str, list[CodeFile]] = field(default_factory=dict)
+    importing: str = ""
 
 
-_loaded = _Loaded({}, {}, set())
+_loaded = _Loaded()
 
 
 def load_code(files: Sequence[str | Path] = ()) -> tuple[CodeFile, ...]:
     """Import the installed plug-ins, then each file in order, as a module of its own; all once. A
     file whose content has changed since is imported anew, and what it registered is forgotten.
 
-    Returns what the files are, for the record of a run.
+    Returns what the files are, and the libraries that they named, for the record of a run.
     Raises ConfigError for a file that is missing, UserCodeError for what user code raises.
     """
     from importlib.metadata import entry_points
@@ -81,7 +84,18 @@ def load_code(files: Sequence[str | Path] = ()) -> tuple[CodeFile, ...]:
         if path.suffix != ".py":
             raise ConfigError(f"--code {file}: expected a Python file, `NAME.py`")
         found[str(path)] = _load_file(path, str(file))
-    return tuple(found.values())
+    libraries = (f for key in found for f in _loaded.needed.get(key, ()))
+    return tuple({**found, **{f.path: f for f in libraries}}.values())
+
+
+def needs(library: Path) -> None:
+    """Notes that the code file which is being imported needs a library: the run's record has it too."""
+    if _loaded.importing:
+        _loaded.needed.setdefault(_loaded.importing, []).append(_described(library))
+
+
+def _described(path: Path) -> CodeFile:
+    return CodeFile(str(path), hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 def plugins() -> tuple[Plugin, ...]:
@@ -102,22 +116,23 @@ def _load_plugin(point: EntryPoint) -> None:
 
 
 def _load_file(path: Path, shown: str) -> CodeFile:
-    key = str(path)
-    file = CodeFile(key, hashlib.sha256(path.read_bytes()).hexdigest())
+    key, file = str(path), _described(path)
     if _loaded.files.get(key) != file:
         _loaded.files.pop(key, None)
+        _loaded.needed.pop(key, None)
         _loaded.places.add(key)
-        _guarded(shown, partial(_import_file, path), None)
+        _loaded.importing = key
+        try:
+            _guarded(shown, partial(_import_file, path), None)
+        finally:
+            _loaded.importing = ""
         _loaded.files[key] = file
     return file
 
 
 def _import_file(path: Path) -> None:
-    from paddlecli.config.registry import KINDS
-
-    name = f"paddlecli_user_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    for registry in KINDS.values():
-        registry.forget(name)
+    name = _module_name(path)
+    _forget(name)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -127,8 +142,7 @@ def _import_file(path: Path) -> None:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
-        for registry in KINDS.values():
-            registry.forget(name)
+        _forget(name)
         if isinstance(error, ModuleNotFoundError) and _beside(path, error.name):
             hint = (
                 f"{error.name}.py lies beside it, but a code file stands alone: put both into one "
@@ -137,6 +151,17 @@ def _import_file(path: Path) -> None:
             message = f"{path.name} failed: {error}"
             raise UserCodeError(message, user_trace(error), hint) from error
         raise
+
+
+def _module_name(path: Path) -> str:
+    return f"paddlecli_user_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+
+
+def _forget(module: str) -> None:
+    from paddlecli.config.registry import KINDS
+
+    for registry in KINDS.values():
+        registry.forget(module)
 
 
 def _beside(path: Path, name: str | None) -> bool:
@@ -157,12 +182,15 @@ def _guarded(what: str, load: Callable[[], Any], hint: str | None) -> None:
 
 @contextmanager
 def isolated() -> Iterator[None]:
-    """Nothing counts as loaded at the start of the `with`; afterwards all is as before."""
+    """Nothing counts as loaded at the start of the `with`; afterwards all is as before, and what
+    files registered in it is forgotten."""
     global _loaded
-    saved, _loaded = _loaded, _Loaded({}, {}, set())
+    saved, _loaded = _loaded, _Loaded()
     try:
         yield
     finally:
+        for file in _loaded.files:
+            _forget(_module_name(Path(file)))
         _loaded = saved
 
 
@@ -213,7 +241,9 @@ def place_of(function: Callable[..., Any]) -> str:
     code = getattr(target, "__code__", None)
     if code is not None and is_users(code.co_filename):
         return f"{Path(code.co_filename).name}:{code.co_firstlineno}"
-    return str(getattr(function, "__module__", "?"))
+    module = str(getattr(function, "__module__", "?"))
+    file = str(getattr(sys.modules.get(module), "__file__", ""))
+    return Path(file).name if is_users(file) else module
 
 
 def hint(kind: str, name: str) -> str:

@@ -356,7 +356,7 @@ def _below(value: Any, path: Iterable[str | int]) -> Any:
 KINDS: dict[str, Registry] = {}
 MODELS = Registry("model", "paddlecli.models")
 LAYERS = Registry("layer", "paddlecli.models.layers", "paddlecli.models")
-LOSSES = Registry("loss", "paddlecli.models.losses", "paddlecli.models.layers")
+LOSSES = Registry("loss", "paddlecli.models.losses", "paddlecli.models")
 INITIALIZERS = Registry("initializer", "paddlecli.models.initializers", "paddlecli.models.layers")
 OPTIMIZERS = Registry("optimizer", "paddlecli.compiler.optimizer")
 SCHEDULES = Registry("schedule", "paddlecli.engine.schedule")

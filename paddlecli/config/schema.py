@@ -343,6 +343,9 @@ class Train(Section):
     """Order of the training samples: all mixed, mixed within a buffer, or as they are stored."""
     shuffle_buffer: Count | None = None
     """Samples in the buffer of `shuffle: window`: it is filled, mixed, emptied and filled again."""
+    bucket: Count | None = None
+    """For sequences: among the samples of so many batches, those of like length share a batch, and the
+    batches are mixed; a step then takes less time and less memory."""
     limit_batches: Count | None = None
     """Use only so many training batches an epoch."""
     accumulate: Count = 1

@@ -58,9 +58,10 @@ def branches(annotation: Any, node: Node | None) -> list[Any]:
 
 def _tagged(union: Any, tag: str, node: Node | None) -> list[Any]:
     for member in get_args(union):
-        tags = [m.tag for m in get_args(member)[1:] if isinstance(m, Tag)]
-        if tag in tags:
-            return branches(get_args(member)[0], node)
+        inner, *limits = get_args(member)
+        if any(isinstance(m, Tag) and m.tag == tag for m in limits):
+            limits = [m for m in limits if not isinstance(m, Tag)]
+            return branches(Annotated[inner, *limits] if limits else inner, node)
     return branches(union, node)
 
 
@@ -122,13 +123,31 @@ def types_at(schema: type[BaseModel] | Arguments, path: Path, root: Node) -> lis
     return found
 
 
-def wants_text(schema: type[BaseModel], path: Path, root: Node) -> bool | None:
-    """True where only text is allowed, None where text is one possibility, else False."""
-    found = [bare(t) for t in types_at(schema, path, root)]
+Form = Literal["text", "text or more", "text or scalar", "value"]
+"""What a setting takes: text only; text, or a list or mapping; text, or another scalar too; no
+text."""
+
+
+def form_of(schema: type[BaseModel], path: Path, root: Node) -> Form:
+    """What may be written at a path, whatever stands there now: text from outside (an option, the
+    environment) is read as that."""
+    node = root.at(path[:-1])
+    parents = types_at(schema, path[:-1], root)
+    found = [bare(b) for p in parents for t in below(p, path[-1], node) for b in _all(t)]
     textual = [t in (str, pathlib.Path) or get_origin(t) is Literal for t in found]
-    if found and all(textual):
-        return True
-    return None if any(textual) else False
+    if not any(textual):
+        return "value"
+    if all(textual):
+        return "text"
+    return "text or scalar" if any(t in (int, float, bool) for t in found) else "text or more"
+
+
+def _all(annotation: Any) -> list[Any]:
+    """All alternatives of a type, whatever picks among them."""
+    target = bare(annotation)
+    if get_origin(target) in (Union, types.UnionType):
+        return [b for a in get_args(target) if a is not type(None) for b in _all(a)]
+    return [annotation]
 
 
 def holds_path(annotation: Any) -> bool:

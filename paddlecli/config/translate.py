@@ -86,6 +86,8 @@ def _fault(
     node = root.at(path)
     if node is None or node.faulty:
         return None
+    if item["type"] == "too_short" and len(node.items) >= item["ctx"]["min_length"]:
+        return None  # items that are wrong in themselves were not counted
     if item["type"] == "missing" and isinstance(item["rest"][-1], str):
         return _missing(item, schema, root, prefix)
     if item["type"] == "extra_forbidden":
@@ -116,7 +118,7 @@ def _wrong_value(item: dict[str, Any], node: Node, key: Path, types: list[Any]) 
     if kind in _RANGES:
         limit = _RANGES[kind].format(**item["ctx"])
         return Fault(f"{name} must be {limit}, got {shown(value)}", where, expected)
-    if kind == "literal_error":
+    if kind == "literal_error" and not isinstance(value, dict | list):
         near = close_names(str(value), shape.literals(types))
         return Fault(f"{shown(value)} is not a value of {name}", where, expected, near)
     if kind == "value_error":

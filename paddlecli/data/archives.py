@@ -126,11 +126,10 @@ class _XzFile(io.RawIOBase):
         """At most `count` bytes, none at the end."""
         while True:
             if self.decoder.eof:
-                rest = self.decoder.unused_data or self.raw.read(1 << 16)
-                if not rest.strip(b"\0"):  # padding between and behind streams
+                chunk = self._next_stream()
+                if not chunk:
                     return b""
                 self.decoder = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
-                chunk = rest
             else:
                 chunk = self.raw.read(1 << 16) if self.decoder.needs_input else b""
                 if not chunk and self.decoder.needs_input:
@@ -138,6 +137,14 @@ class _XzFile(io.RawIOBase):
             found = self.decoder.decompress(chunk, max_length=count)
             if found:
                 return found
+
+    def _next_stream(self) -> bytes:
+        """The beginning of the next stream behind the padding, empty where there is none."""
+        chunk = self.decoder.unused_data
+        while True:
+            chunk = chunk.lstrip(b"\0")
+            if chunk or not (chunk := self.raw.read(1 << 16)):
+                return chunk
 
 
 class _Bounded:

@@ -61,6 +61,8 @@ class Member(CardModel):
     """Git's id of the content."""
     needed: bool = True
     """False: the reader can do without."""
+    what: str | None = None
+    """What the members are, for messages; their name if left out."""
 
     @field_validator("path")
     @classmethod
@@ -73,8 +75,9 @@ class Member(CardModel):
 
     @property
     def label(self) -> str:
-        """The name without what is optional in it, for messages."""
-        return re.sub(r"\(\?:[^()]*\)[?*]", "", self.path).replace("\\", "")
+        """What messages call it."""
+        optional = r"\(\?:[^()]*\)[?*]"
+        return self.what or re.sub(optional, "", self.path).replace("\\", "")
 
     @property
     def digest(self) -> Digest | None:

@@ -39,7 +39,7 @@ from paddlecli.errors import ConfigError, DataError, Fault, Where
 if TYPE_CHECKING:
     from paddlecli.data.readers.base import Reader
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_]*(/[a-z0-9][a-z0-9_]*)?")
 
 
 class CardVocabulary(CardModel):

@@ -10,14 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from paddlecli import assets
+from paddlecli.config.load import load_recipe
+from paddlecli.config.registry import DATASETS
 from paddlecli.data.columns import Column, Dataset, Split
 from paddlecli.data.frame import SHOWN, Frame, Values
 from paddlecli.data.opening import open_with, reader_of
 from paddlecli.data.own import OwnReader
-from paddlecli.data.spec import FieldSpec
-from paddlecli.errors import DataError
+from paddlecli.data.spec import FieldSpec, Role
+from paddlecli.errors import ConfigError, DataError
 
 Plain = dict[str, Any]
+Keys = Mapping[str, Sequence[bytes]]
+"""One digest a row, by split."""
 
 
 @dataclass(frozen=True)
@@ -82,18 +87,42 @@ def check(name: str, arguments: Mapping[str, Any] | None = None) -> Report:
     reader = reader_of(name, arguments)
     if not isinstance(reader, OwnReader):
         data = open_with(reader)
-        repeats = [*_repeated({k: _column_keys(data, s) for k, s in data.splits.items()}, {})]
-        return Report(name, _splits(data), (), (*data.spec.remarks, *repeats, *_balance(data)))
+        leaks, again = _repeated({k: _column_keys(data, s) for k, s in data.splits.items()}, {})
+        if leaks:
+            again.append(f"{len(leaks):,} rows are in two splits: {leaks[0]}")
+        return Report(name, _splits(data), (), (*data.spec.remarks, *again, *_balance(data)))
     made, bad, frames = reader.check()
-    problems = [text for texts in bad.values() for text in texts]
-    keys = {k: list(_frame_keys(reader, f)) for k, f in frames.items()}
-    labels = {k: list(_label_keys(reader, f)) for k, f in frames.items()}
-    remarks = list(made.spec.remarks) if made is not None else []
-    for text in _repeated(keys, frames):
-        (remarks if text.startswith(_ONCE) else problems).append(text)
-    problems += _contradictions(keys, labels, frames)
-    remarks += _balance(made) if made is not None else []
-    return Report(name, _splits(made) if made is not None else {}, problems, remarks)
+    whole, inputs = _keys(reader, frames, ("input", "label")), _keys(reader, frames, ("input",))
+    leaks, again = _repeated(whole, frames)
+    problems = [*(text for texts in bad.values() for text in texts), *leaks]
+    if made is None:
+        return Report(name, {}, problems, again)
+    of_classes = any(f.dtype.startswith("int") for f in made.spec.labels())
+    remarks = [*again, *(_contradictions(inputs, whole, frames) if of_classes else ())]
+    return Report(name, _splits(made), problems, (*made.spec.remarks, *remarks, *_balance(made)))
+
+
+def _is_card(text: str) -> bool:
+    """Whether a path means a card, which says how files are read, and not a recipe."""
+    path = Path(text).expanduser()
+    if not path.is_file():
+        return False
+    return any(line.startswith("reader:") for line in path.read_text(errors="replace").splitlines())
+
+
+def check_named(text: str, overrides: Sequence[str] = ()) -> Report:
+    """As `check`, for what a user names: a data set, or a recipe whose data are meant.
+
+    Raises:
+        ConfigError: there is neither, or the recipe has no data.
+    """
+    known = _is_card(text) if assets.is_path(text) else DATASETS.find(text) is not None
+    if known and not overrides:
+        return check(text)
+    recipe = load_recipe(text, overrides)
+    if recipe.data is None:
+        raise ConfigError(f"{text}: the recipe names no data set")
+    return check(recipe.data.name, recipe.data.arguments)
 
 
 # -- what is in it ----------------------------------------------------------------------------------
@@ -191,71 +220,71 @@ def _balance(data: Dataset) -> Iterator[str]:
 
 
 # -- rows that come again -----------------------------------------------------------------------------
-_ONCE = "twice: "
-
-
-def _repeated(keys: Mapping[str, Sequence[bytes]], frames: Mapping[str, Frame]) -> Iterator[str]:
-    """Rows whose inputs are equal: within a split one text that counts them, between splits one text
-    each."""
+def _repeated(keys: Keys, frames: Mapping[str, Frame]) -> tuple[list[str], list[str]]:
+    """Rows that come again: for every row that another split has too a text, and remarks that count
+    those within a split."""
     first: dict[bytes, tuple[str, int]] = {}
+    leaks, remarks = [], []
     for split, rows in keys.items():
         own: dict[bytes, int] = {}
         twice: list[tuple[int, int]] = []
-        leaks = 0
         for row, key in enumerate(rows):
             if key in own:
                 twice.append((own[key], row))
                 continue
             own[key] = row
-            if key in first:
-                other, where = first[key]
-                leaks += 1
-                if frames:
-                    yield f"{frames[split].place(row)}: in {split}, but also in {other} ({frames[other].place(where)})"
-            else:
-                first[key] = (split, row)
-        if leaks and not frames:
-            yield f"{split}: {leaks:,} rows have the inputs of a row of another split"
+            other, where = first.setdefault(key, (split, row))
+            if other != split:
+                leaks.append(
+                    f"{_place(frames, split, row)}: in {split}, but also in {other} ({_place(frames, other, where)})"
+                )
         if twice:
-            yield _ONCE + _twice(split, twice, frames.get(split))
+            shown = ", ".join(
+                f"{_place(frames, split, b)} as {_place(frames, split, a)}" for a, b in twice[:3]
+            )
+            more = ", ..." if len(twice) > 3 else ""
+            remarks.append(
+                f"{split}: {len(twice):,} rows are equal to one before them: {shown}{more}"
+            )
+    return leaks, remarks
 
 
-def _twice(split: str, twice: Sequence[tuple[int, int]], frame: Frame | None) -> str:
-    text = f"{split}: {len(twice):,} rows have the inputs of a row before them"
-    if frame is None:
-        return text
-    shown = ", ".join(f"{frame.place(b)} as {frame.place(a)}" for a, b in twice[:3])
-    return f"{text}: {shown}" + (", ..." if len(twice) > 3 else "")
+def _place(frames: Mapping[str, Frame], split: str, row: int) -> str:
+    return str(frames[split].place(row)) if split in frames else f"{split} row {row}"
 
 
-def _contradictions(
-    keys: Mapping[str, Sequence[bytes]],
-    labels: Mapping[str, Sequence[bytes]],
-    frames: Mapping[str, Frame],
-) -> Iterator[str]:
-    """Rows of a split with equal inputs and other labels."""
-    for split, rows in keys.items():
+def _contradictions(inputs: Keys, whole: Keys, frames: Mapping[str, Frame]) -> Iterator[str]:
+    """Remarks on rows of a split with equal inputs and other labels."""
+    for split, rows in inputs.items():
         seen: dict[bytes, int] = {}
-        for row, key in enumerate(rows):
-            other = seen.setdefault(key, row)
-            if labels[split][row] != labels[split][other]:
-                frame = frames[split]
-                yield f"{frame.place(row)}: the inputs of {frame.place(other)} with another label"
+        odd = [
+            (seen[key], row)
+            for row, key in enumerate(rows)
+            if whole[split][seen.setdefault(key, row)] != whole[split][row]
+        ]
+        if odd:
+            a, b = odd[0]
+            yield (
+                f"{split}: {len(odd):,} rows have the inputs of a row before them and another label: "
+                f"{_place(frames, split, b)} as {_place(frames, split, a)}"
+                + (", ..." if odd[1:] else "")
+            )
 
 
-def _frame_keys(reader: OwnReader, frame: Frame) -> Iterator[bytes]:
-    columns = [frame.columns[c] for c in reader.columns_of("input", frame)]
+def _keys(reader: OwnReader, frames: Mapping[str, Frame], roles: Sequence[Role]) -> Keys:
+    return {
+        name: list(_row_keys(frame, [c for role in roles for c in reader.columns_of(role, frame)]))
+        for name, frame in frames.items()
+    }
+
+
+def _row_keys(frame: Frame, names: Sequence[str]) -> Iterator[bytes]:
+    columns = [frame.columns[c] for c in names]
     for row in range(len(frame)):
         digest = hashlib.sha256()
         for values in columns:
             digest.update(_bytes_of(values, row) + b"\0")
         yield digest.digest()
-
-
-def _label_keys(reader: OwnReader, frame: Frame) -> Iterator[bytes]:
-    columns = [frame.columns[c] for c in reader.columns_of("label", frame)]
-    for row in range(len(frame)):
-        yield b"\0".join(_bytes_of(values, row) for values in columns)
 
 
 def _bytes_of(values: Values, row: int) -> bytes:

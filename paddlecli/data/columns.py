@@ -9,6 +9,7 @@ is ever padded.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -172,6 +173,13 @@ class Split:
     def made(self) -> Mapping[str, tuple[tuple[int, ...], str]]:
         """Item shape and type of the fields that are made when they are taken, by name."""
         return {}
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row that is made, without what is in columns."""
+        return sum(
+            math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in self.made.values()
+        )
 
     def take(self, rows: Rows, epoch: int | None = None) -> dict[str, Column]:
         """The given rows of every column. With `epoch` as training sees them in that epoch (from 0),

@@ -19,7 +19,9 @@ from paddlecli.errors import DataError
 
 IMPORTED = "imported"
 _ORIGINAL = "~/.cache/paddle/dataset"
-Place = Literal["package", "cache", "imported", "unofficial", "original cache", "missing"]
+Place = Literal[
+    "package", "cache", "stand-in", "imported", "unofficial", "original cache", "missing"
+]
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Names:
     file: str
     needed: bool
     stored: tuple[str, ...]
+    stand_ins: tuple[str, ...]
     embedded: bool
     original: Path | None
 
@@ -89,12 +92,12 @@ class Names:
 
     @classmethod
     def _one(cls, card: Mapping[str, Any], file: Mapping[str, Any], embedded: set[str]) -> Names:
-        others = [file.get("content"), *(file.get("stand_ins") or ())]
-        name = str(file["name"])
+        name, content = str(file["name"]), file.get("content")
         return cls(
             name,
             bool(file.get("needed", True)),
-            (name, *(str(o["name"]) for o in others if o)),
+            (name, str(content["name"])) if content else (name,),
+            tuple(str(other["name"]) for other in file.get("stand_ins") or ()),
             name in embedded,
             original_path(card.get("original_cache"), file.get("cached_as") or name),
         )
@@ -105,6 +108,8 @@ class Names:
             return "package"
         if any((folder / name).is_file() for name in self.stored):
             return "cache"
+        if any((folder / name).is_file() for name in self.stand_ins):
+            return "stand-in"
         if self.file in known and (folder / IMPORTED / self.file).is_file():
             return "imported" if known[self.file].official else "unofficial"
         return "original cache" if self.original and self.original.is_file() else "missing"
@@ -131,12 +136,13 @@ def state(card: Mapping[str, Any]) -> str:
 
 
 def altered(card: Mapping[str, Any]) -> bool:
-    """True if what is on this machine can be read but is not all of the published data set: a file
-    was taken by hand and is another one, or one that can be done without is missing."""
+    """True if what is on this machine can be read but may have other numbers than the card: a file
+    was taken by hand and is another one, something stands in for one, or one that can be done
+    without is missing."""
     found = places(card)
     if any(place == "missing" for names, place in found.items() if names.needed):
         return False
-    return any(place in ("missing", "unofficial") for place in found.values())
+    return any(place in ("missing", "stand-in", "unofficial") for place in found.values())
 
 
 def summary(card: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,10 +33,11 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Taken:
-    """A file that is now in the cache, and what is known about it."""
+    """A file that is now in the cache, and what is known about it. `path` None: there was one, but it
+    is not the published one, so it was not taken."""
 
     file: str
-    path: Path
+    path: Path | None
     official: bool
     reason: str
 
@@ -76,7 +77,8 @@ def bring_in(card: Card, path: Path, *, unofficial: bool = False) -> list[Taken]
     ]
     if not chosen:
         raise DataError(*_refusal(card, path, candidates, odd))
-    return [_take(card, verdict) for verdict in chosen]
+    left = {v.file.name: Taken(v.file.name, None, False, v.reason) for v in odd}
+    return [*(_take(card, verdict) for verdict in chosen), *left.values()]
 
 
 def _verdicts(card: Card, path: Path, candidates: Sequence[Path]) -> Iterator[Verdict]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from paddlecli.data import images
 from paddlecli.data.columns import Column
-from paddlecli.data.own_inputs import OWN
+from paddlecli.data.own_inputs import kind_of
 from paddlecli.data.records import KINDS, File, Kind, Record, file_of, guarded, inputs_of, label_of
 from paddlecli.errors import UsageError
 
@@ -44,9 +44,8 @@ def read_inputs(
     Raises:
         UsageError: nothing to read, a malformed field, or text for a model that takes none.
     """
-    kind = (
-        OWN if preprocessing.get("kind") == "fields" else KINDS.get(str(preprocessing.get("kind")))
-    )
+    own = preprocessing.get("kind") == "fields"
+    kind = kind_of(preprocessing) if own else KINDS.get(str(preprocessing.get("kind")))
     if kind is None:
         raise UsageError(
             f"this model's inputs are of the kind {preprocessing.get('kind')!r}, "

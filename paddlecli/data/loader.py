@@ -15,12 +15,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from paddlecli.data.columns import Rows, Split
+from paddlecli.data.columns import Column, Rows, Split
 from paddlecli.errors import ConfigError, DataError
 
 Shuffle = Literal["full", "window", "none"]
 
 _ORDER_STREAM = 0x6F72646572  # keeps these keys apart from any other use of the same seed
+_BUCKET_STREAM = 0x6275636B6574
 
 
 def mix64(counter: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -58,9 +59,11 @@ class Loader:
         seed: key of the order, with the epoch.
         drop_last: leave a short last batch out.
         limit: at most so many batches an epoch.
+        bucket: for sequences, batches whose rows are sorted by length before they are cut into
+            batches of rows of like length; those batches are mixed. 0 does not sort.
 
     Raises:
-        ConfigError: a size out of range.
+        ConfigError: a size out of range, or `bucket` without sequences.
         DataError: no batch can be made.
     """
 
@@ -74,6 +77,7 @@ class Loader:
         seed: int = 0,
         drop_last: bool = False,
         limit: int | None = None,
+        bucket: int = 0,
     ) -> None:
         if batch_size < 1:
             raise ConfigError(f"batch_size is {batch_size}; it must be at least 1")
@@ -85,6 +89,7 @@ class Loader:
             raise ConfigError(f"the limit of batches is {limit}; it must be at least 1")
         self.split, self.batch_size, self.shuffle, self.buffer = split, batch_size, shuffle, buffer
         self.seed, self.drop_last, self.limit = seed, drop_last, limit
+        self.bucket, self._lengths = bucket, lengths_of(split) if bucket else None
         if len(self) == 0:
             raise DataError(
                 f"split {split.name} has {len(split)} rows, fewer than one batch of "
@@ -105,7 +110,43 @@ class Loader:
         else:
             keys = random_words(rows, _ORDER_STREAM, self.seed, epoch)
             order = _sort_in_blocks(keys, rows if self.shuffle == "full" else self.buffer)
+        if self._lengths is not None:
+            order = self._bucketed(order, self._lengths, epoch)
         return order[: len(self) * self.batch_size]
+
+    def _bucketed(self, order: Rows, lengths: Rows, epoch: int) -> Rows:
+        """The order with rows of like length side by side; a short batch stays the last one."""
+        size, found = self.batch_size, []
+        for number, first in enumerate(range(0, order.size, self.bucket * size)):
+            rows = order[first : first + self.bucket * size]
+            whole = rows.size // size
+            rows, rest = rows[: whole * size], rows[whole * size :]
+            rows = rows[np.argsort(lengths[rows], kind="stable")]
+            keys = random_words(whole, _BUCKET_STREAM, self.seed, epoch, number)
+            found += [rows.reshape(whole, size)[np.argsort(keys, kind="stable")].reshape(-1), rest]
+        return np.concatenate(found)
+
+
+def lengths_of(split: Split) -> Rows:
+    """For each row how many items its sequences have, all ragged fields together.
+
+    Raises:
+        ConfigError: the split has no sequences.
+    """
+    found = [_items(column) for column in split.columns.values() if column.offsets]
+    if not found:
+        raise ConfigError(
+            "train.bucket sorts by the length of sequences, and these data have none",
+            hint="remove it (-o ~train.bucket)",
+        )
+    return np.asarray(np.sum(found, axis=0), np.int64)
+
+
+def _items(column: Column) -> Rows:
+    edges = column.offsets[0]
+    for level in column.offsets[1:]:
+        edges = level[edges]
+    return np.diff(edges)
 
 
 def _sort_in_blocks(keys: NDArray[np.uint64], block: int) -> Rows:

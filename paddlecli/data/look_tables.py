@@ -75,12 +75,15 @@ def _widths(head: Sequence[str], delimiter: str) -> list[int]:
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names the columns: no number in it, no name twice, and none of its cells
-    again below."""
+    """Whether the first row names the columns: it has no number, and below it are numbers, or at
+    least nothing that stands in it too."""
     first, below = rows[0], rows[1:]
-    if any(is_number(cell) for cell in first) or len(set(first)) < len(first) or "" in first:
+    if any(is_number(cell) for cell in first):
         return False
-    return not any(cell == row[i] for row in below for i, cell in enumerate(first))
+    if any(below and all(is_number(row[i]) for row in below) for i in range(len(first))):
+        return True
+    unique = len(set(first)) == len(first) and "" not in first
+    return unique and not any(cell == row[i] for row in below for i, cell in enumerate(first))
 
 
 def section_of(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,6 +113,7 @@ def look_at_table(
     task = task or _task(own, cells)
     inputs = [c for c in columns if c.name != chosen]
     used = [c for c in inputs if c.kind in ("number", "category", "text")]
+    used = used or [c for c in inputs if c.kind == "id"]  # better than nothing
     if not used:
         raise DataError(f"{path}: beside {chosen!r} there is no column to learn from")
     data: dict[str, Any] = {**section, "train": str(path.absolute()), "label": chosen, "task": task}
@@ -136,7 +140,7 @@ def look_at_table(
         found,
         spread,
         tuple(columns),
-        _notes(columns, own, task, target),
+        _notes(columns, used, own, task, target),
     )
 
 
@@ -240,7 +244,11 @@ def _spread(cells: Sequence[str], own: ColumnLook, path: Path, frame: Frame) -> 
 
 
 def _notes(
-    columns: Sequence[ColumnLook], own: ColumnLook, task: Task, target: str | None
+    columns: Sequence[ColumnLook],
+    used: Sequence[ColumnLook],
+    own: ColumnLook,
+    task: Task,
+    target: str | None,
 ) -> tuple[str, ...]:
     found = []
     if target is None:
@@ -255,7 +263,7 @@ def _notes(
             continue
         if c.missing and c.kind in ("number", "category"):
             found.append(f"{c.name}: {many(c.missing, 'missing value')}")
-        if c.kind in ("id", "constant", "empty", "other"):
+        if c not in used and c.kind in ("id", "constant", "empty", "other"):
             why = {"id": "counts the rows", "constant": "never changes", "empty": "has no value"}
             found.append(
                 f"{c.name} is not used: it {why.get(c.kind, 'has a value of its own in too many rows')}"

@@ -251,11 +251,18 @@ def _from_text(spec: Spec, text: str) -> Record:
     return record_of(spec, frame_of({first: Values("cells", [text])}, "--text"), text)
 
 
-OWN = Kind(
-    _records,
-    _from_fields,
-    (".csv", ".tsv", ".txt", ".data", ".jsonl", ".parquet", ".conll", *images.SUFFIXES),
-    "what it was trained on: files of the same format",
-    "paddlecli predict RUN FILE, or --field NAME=VALUE",
-    _from_text,
-)
+_FILES: dict[str, tuple[tuple[str, ...], str]] = {
+    "delimited": ((".csv", ".tsv", ".txt", ".data", ".jsonl", ".parquet"), "rows of a table"),
+    "jsonl": ((".jsonl", ".json", ".parquet"), "rows of JSON lines"),
+    "arrays": ((".jsonl", ".json"), "rows of JSON lines"),
+    "lines": ((".txt", ".tsv"), "texts, one a line"),
+    "conll": ((".conll", ".txt", ".tsv"), "tagged sentences"),
+    "pictures": (images.SUFFIXES, "pictures"),
+}
+
+
+def kind_of(spec: Spec) -> Kind:
+    """How inputs of a model are read that was trained on a user's own files."""
+    suffixes, takes = _FILES[str(spec["source"]["format"])]
+    example = f"paddlecli predict RUN FILE{suffixes[0]}, or --field NAME=VALUE"
+    return Kind(_records, _from_fields, suffixes, takes, example, _from_text)

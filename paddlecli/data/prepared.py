@@ -17,6 +17,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache as remembered
 from pathlib import Path
 from typing import Any
@@ -89,9 +90,9 @@ def dataset(
     arguments: Mapping[str, Any],
     files: Mapping[str, Found],
     make: Make,
-    say: Callable[[str], None] = lambda text: None,
 ) -> Dataset:
-    """The data set, mapped from the disk if it was prepared before, else made and kept.
+    """The data set, mapped from the disk if it was prepared before, else made and kept. Where it
+    cannot be kept, a remark of its spec says so.
 
     Args:
         spec: what is known of it before it is opened.
@@ -99,7 +100,6 @@ def dataset(
         arguments: the reader's settings as plain data.
         files: what is read.
         make: reads them.
-        say: told where the columns could not be kept.
     """
     from filelock import FileLock
 
@@ -113,21 +113,25 @@ def dataset(
         lock = FileLock(folder.with_name(f".{key}.lock"))
         lock.acquire()
     except OSError as error:
-        say(f"{folder.parent}: cannot be written ({error.strerror}); the columns are not kept")
-        return make()
+        return _not_kept(make(), folder.parent, error)
     try:
         found = load(folder, spec)  # another process may have made it meanwhile
-        return found if found is not None else _kept(make(), folder, source, say)
+        return found if found is not None else _kept(make(), folder, source)
     finally:
         lock.release()
 
 
-def _kept(made: Dataset, folder: Path, source: str, say: Callable[[str], None]) -> Dataset:
+def _not_kept(made: Dataset, folder: Path, error: OSError) -> Dataset:
+    remark = f"{folder}: cannot be written ({error.strerror}): the files are read anew each time"
+    made.spec = replace(made.spec, remarks=(*made.spec.remarks, remark))
+    return made
+
+
+def _kept(made: Dataset, folder: Path, source: str) -> Dataset:
     try:
         save(made, folder, source)
     except OSError as error:
-        say(f"{folder}: cannot be written ({error.strerror}); the columns are not kept")
-        return made
+        return _not_kept(made, folder, error)
     _clear(folder, source)
     found = load(folder, made.spec)
     return made if found is None else found
@@ -240,8 +244,6 @@ def _column(arrays: list[NDArray[Any]], numbers: list[int]) -> Column:
 def _completed(
     spec: DatasetSpec, meta: Mapping[str, Any], splits: Mapping[str, Split]
 ) -> DatasetSpec:
-    from dataclasses import replace
-
     known = meta["fields"]
     fields = tuple(
         replace(f, classes=known[f.name][0], names=tuple(known[f.name][1])) for f in spec.fields

@@ -27,17 +27,29 @@ def rows(dataset: Dataset, split: str, count: int) -> list[dict[str, Any]]:
 
 
 def lines(dataset: Dataset, split: str, count: int) -> list[str]:
-    """The first rows as text: one JSON object a row, grey pictures drawn below it."""
+    """The first rows as text: one JSON object a row; below it pictures drawn by their brightness,
+    and the words of ids."""
     found = []
     for index, row in enumerate(rows(dataset, split, count)):
         drawn: list[str] = []
         for field in dataset.spec.fields:
-            if field.dtype == "uint8" and len(field.shape) == 3 and field.shape[0] == 1:
+            if field.dtype == "uint8" and len(field.shape) == 3 and field.shape[0] in (1, 3):
                 value = np.asarray(dataset[split].columns[field.name].row(index))
                 row[field.name] = f"{field.shape[2]}x{field.shape[1]} pixels"
-                drawn += _drawn(value[0])
+                drawn += _drawn(value.mean(axis=0))
+            elif field.vocabulary in dataset.vocabularies:
+                drawn += _worded(dataset, split, field, index)
         found += [json.dumps(row), *drawn]
     return found
+
+
+def _worded(dataset: Dataset, split: str, field: FieldSpec, index: int) -> list[str]:
+    """The words of ids; labels show their names already."""
+    value = dataset[split].columns[field.name].row(index)
+    if isinstance(value, list) or value.ndim != 1:
+        return []
+    words = dataset.vocabularies[str(field.vocabulary)].decode(value.tolist())
+    return [f"  {field.name}: {' '.join(words)}"]
 
 
 def _drawn(plane: NDArray[Any]) -> list[str]:

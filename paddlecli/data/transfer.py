@@ -126,7 +126,7 @@ def client(certificates: str | None = None) -> Iterator[httpx.Client]:
     """
     import httpx
 
-    timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
+    timeout = httpx.Timeout(CONNECT_SECONDS)  # a body that has begun gets READ_SECONDS
     headers = {"User-Agent": f"paddlecli/{__version__}", "Accept-Encoding": "identity"}
     with httpx.Client(
         timeout=timeout,
@@ -139,8 +139,8 @@ def client(certificates: str | None = None) -> Iterator[httpx.Client]:
 
 
 def _certificates(file: str | None) -> ssl.SSLContext | bool:
-    if not settings.environment("SSL_CERT_FILE"):
-        file = settings.environment("REQUESTS_CA_BUNDLE") or file
+    named = (settings.environment(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"))
+    file = next(filter(None, named), file)
     if file:
         try:
             return ssl.create_default_context(cafile=file)
@@ -241,15 +241,19 @@ def _receive(http: httpx.Client, url: str, target: Target, progress: Progress) -
         if have > target.wanted.size:
             target.part.unlink()
             have = 0
-    headers = {"Range": f"bytes={have}-"} if have else {}
+    headers, answered = {"Range": f"bytes={have}-"} if have else {}, False
     try:
         with http.stream("GET", url, headers=headers) as response:
+            answered = True
+            response.request.extensions["timeout"]["read"] = READ_SECONDS
             start = _start(response, have, target)
             progress.start(target.path.name, target.wanted.size, plain_url(url))
             progress.advance(start)
             _write(response.iter_raw(), start, target, progress)
     except httpx.TimeoutException as error:
-        raise _Cut(f"no answer in time ({type(error).__name__})") from None
+        if not answered:
+            raise Unreachable(f"no answer within {CONNECT_SECONDS:.0f} s") from None
+        raise _Cut(f"nothing came for {READ_SECONDS:.0f} s ({type(error).__name__})") from None
     except (httpx.ConnectError, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
         raise Unreachable(str(error) or type(error).__name__) from None
     except httpx.TransportError as error:

@@ -6,6 +6,7 @@ them at its top: `from paddlecli import fit`. What they return are dataclasses w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -162,6 +163,13 @@ def _run(run: Run) -> RunDir:
     return run if isinstance(run, RunDir) else rundir.find(str(run))
 
 
+def _text(value: Any) -> str:
+    """A field's value as the command line would have it."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value.tolist() if hasattr(value, "tolist") else value)
+
+
 def check(
     recipe: Source,
     overrides: Sequence[str] = (),
@@ -257,9 +265,11 @@ def predict(
     from paddlecli.engine.predict import Predictions, Predictor, model_of, records_of
 
     files = load_code(code)
-    pairs = [f"{k}={v}" for k, v in fields.items()] if isinstance(fields, Mapping) else fields
+    pairs = (
+        [f"{k}={_text(v)}" for k, v in fields.items()] if isinstance(fields, Mapping) else fields
+    )
     model = model_of(
-        run if isinstance(run, str) else str(run.path if isinstance(run, RunDir) else run)
+        run if isinstance(run, str) else str(run.path if isinstance(run, RunDir) else run), files
     )
     with stored.asking(model.report, files):
         records = records_of(

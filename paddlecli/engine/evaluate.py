@@ -93,7 +93,8 @@ def evaluate(
         ConfigError: the network has nothing to evaluate.
         UsageError: a metric is demanded that is not measured; nothing was run.
     """
-    model = modeldir.open_model(run.model)
+    with stored.asking_for_code(run, code):
+        model = modeldir.open_model(run.model)
     name = model.graph.roles.get("evaluate")
     if name is None:
         raise ConfigError(f"{run.path}: this network has no loss to evaluate")

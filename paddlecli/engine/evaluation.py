@@ -63,7 +63,8 @@ class Evaluator:
         wanted = bool(self.outside)
         batch = 0
         while batch < self._batches:
-            work = self._maker.make(self._order, batch, self._pace.count(self._batches - batch), 0)
+            count = self._maker.fits(self._pace.count(self._batches - batch))
+            work = self._maker.make(self._order, batch, count, 0)
             outcome = run(lambda work=work: self.machine.run(work, self.split, wanted))  # type: ignore[misc]
             if outcome.interrupted:
                 return None

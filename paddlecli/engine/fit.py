@@ -82,8 +82,9 @@ def resume(
         RunError: it is in use, damaged, or its data have changed. Others as for `fit`.
     """
     options, show = options or Options(), display or Quiet()
-    graph = modeldir.read_graph(run.model) if (run.model / modeldir.GRAPH).is_file() else None
     with stored.asking_for_code(run, options.code):
+        built = (run.model / modeldir.GRAPH).is_file()
+        graph = modeldir.read_graph(run.model) if built else None
         recipe = _resumed_recipe(run, overrides)
         prepared = prepare(recipe, fields_of(recipe), graph)
         data = data_of(recipe)

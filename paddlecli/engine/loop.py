@@ -179,7 +179,7 @@ class Trainer:
 
     def _work(self) -> Work:
         place, most = self.place, self._until_event()
-        count = self._pace.count(most)
+        count = self.maker.fits(self._pace.count(most))
         if self._ahead is not None:
             return self._ahead.make(self._rows(), place.batch, count, place.step, most, place.epoch)
         return self.maker.make(self._rows(), place.batch, count, place.step)

@@ -87,7 +87,7 @@ def _check_measured(recipe: Recipe, name: str, known: dict[str, Mode | None], pa
     key = ".".join(map(str, path))
     if name not in known:
         near = " or ".join(f"`{n}`" for n in close_names(name, list(known)))
-        hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
+        hint = f"there are {', '.join(known)}" + (f"; did you mean {near}?" if near else "")
         raise ConfigError(f"{key}: {name} is not measured", hint=hint, where=where)
     if path[0] != "checkpoint" and not recipe.train.eval_every and not name.startswith("train."):
         raise ConfigError(

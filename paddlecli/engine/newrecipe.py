@@ -39,9 +39,9 @@ def write(look: Look, target: Path, shown: str, given: str) -> str:
         DataError: the data's reader refuses them.
         UsageError: the data's path cannot be written in a recipe.
     """
-    spec = describe(look.data["name"], {k: _plain(v) for k, v in look.data.items() if k != "name"})
     folder = target.absolute().parent
     source = _path(Path(look.data["train"]), folder)
+    spec = describe(look.data["name"], {k: _plain(v) for k, v in look.data.items() if k != "name"})
     train = _training(spec, look)
     lines = [
         modeline(folder),

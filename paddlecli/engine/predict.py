@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paddlecli.compiler.pipeline import compile_graph
+from paddlecli.config.plugins import CodeFile
 from paddlecli.data.columns import Column, Split
 from paddlecli.data.inputs import read_inputs, save_preprocessed, stack
 from paddlecli.data.records import Record, inputs_of
 from paddlecli.data.spec import DatasetSpec, FieldSpec
-from paddlecli.engine import rundir
+from paddlecli.engine import rundir, stored
+from paddlecli.engine.files import read_json
 from paddlecli.engine.machine import Machine
-from paddlecli.engine.modeldir import GRAPH, Model, open_model, restricted
+from paddlecli.engine.modeldir import GRAPH, REPORT, Model, open_model, restricted
 from paddlecli.engine.requests import Call, Maker
 from paddlecli.errors import ConfigError, DataError, RunError, UsageError
 from paddlecli.graph.ir import flat
@@ -54,19 +56,24 @@ class Prediction:
         return {**found, "notes": list(self.notes)} if self.notes else found
 
 
-def model_of(text: str) -> Model:
+def model_of(text: str, code: Sequence[CodeFile] = ()) -> Model:
     """The model that a user means: a run (path, id, `last`), or a model folder that was moved somewhere.
 
+    Args:
+        code: the files of user code that were loaded.
+
     Raises:
-        RunError: no such run, or nothing was saved in it yet.
+        RunError: no such run, nothing was saved in it yet, or the network has ops of code that was not loaded.
     """
     path = Path(text).expanduser()
-    if (path / GRAPH).is_file():
+    if not (path / GRAPH).is_file():
+        run = rundir.find(text)
+        path = run.model
+        if not (path / GRAPH).is_file():
+            raise RunError(f"{run.path}: holds no model yet")
+    report = path / REPORT
+    with stored.asking(read_json(report) if report.is_file() else {}, code):
         return open_model(path)
-    run = rundir.find(text)
-    if not (run.model / GRAPH).is_file():
-        raise RunError(f"{run.path}: holds no model yet")
-    return open_model(run.model)
 
 
 class Predictions:

@@ -98,6 +98,7 @@ def loader_of(recipe: Recipe, data: Dataset) -> Loader:
     return Loader(
         data["train"], train.batch_size, shuffle=shuffle, buffer=train.shuffle_buffer or 0, seed=train.seed,
         drop_last=train.drop_last, limit=train.overfit or train.limit_batches,
+        bucket=0 if train.overfit else train.bucket or 0,
     )  # fmt: skip
 
 

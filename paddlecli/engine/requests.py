@@ -18,6 +18,8 @@ from paddlecli.data.columns import Column, Rows, Split
 from paddlecli.data.spec import DatasetSpec
 from paddlecli.errors import ConfigError
 
+_MOST_BYTES = 1 << 26
+"""Of rows that are made in Python for one request; one more request is made ahead."""
 Rates = Callable[[int, int], Mapping[str, NDArray[np.float64]]]
 """(first step, number of steps) -> learning rate of each step by optimizer."""
 
@@ -177,6 +179,13 @@ class Maker:
         cut = any(c.parts > 1 for c in self.calls)
         axes = {axis for f in spec.fields for axis in f.axes} if cut else ()
         self._lengths = {axis: _lengths(axis, spec, split) for axis in axes}
+
+    def fits(self, count: int) -> int:
+        """So many iterations, or fewer where the rows that are made for a request would take more than `_MOST_BYTES`."""
+        if not self.split.streamed:
+            return count
+        most = _MOST_BYTES // max(1, self.batch_size * self.split.row_bytes)
+        return max(1, min(count, most))
 
     def make(
         self, order: Rows, batch: int, count: int, step: int, gather: bool = False, epoch: int | None = None

@@ -281,7 +281,8 @@ def _checkpoints(run: RunDir) -> Iterator[Checkpoint]:
     for mark in (LAST, BEST):
         pointer = run.checkpoints / mark
         if pointer.is_file():
-            marks.setdefault(pointer.read_text(encoding="utf-8").strip(), []).append(mark)
+            name = pointer.read_text(encoding="utf-8", errors="replace").strip()
+            marks.setdefault(name, []).append(mark)
     for folder in list_folders(run.checkpoints):
         step = int(folder.name.rpartition("-")[2])
         yield Checkpoint(folder.name, step, _size(folder), tuple(marks.get(folder.name, ())))
@@ -290,10 +291,12 @@ def _checkpoints(run: RunDir) -> Iterator[Checkpoint]:
 def _model(run: RunDir) -> tuple[str, frozenset[str]]:
     try:
         saved = modeldir.saved_as(run.model)
-        roles = frozenset(modeldir.read_graph(run.model).roles) if saved else frozenset[str]()
     except Exception:  # whatever is wrong with the weights, the rest can be shown
         return "damaged", frozenset()
-    return saved, roles
+    try:
+        return saved, frozenset(modeldir.read_graph(run.model).roles if saved else ())
+    except RunError as error:  # ops of users' own code are not known here
+        return saved if " uses the op " in error.message else "damaged", frozenset()
 
 
 @dataclass(frozen=True)

@@ -78,23 +78,27 @@ def asking(known: Known, given: Sequence[CodeFile]) -> Iterator[None]:
         yield
     except UserCodeError:
         raise
-    except ConfigError as error:
+    except (ConfigError, RunError) as error:
         missing = "; ".join(_missing(known, given)) if _is_unknown_name(error) else ""
         if not missing:
             raise
-        raise ConfigError(error.message, missing, error.where, error.faults) from None
+        error.hint = missing
+        raise
 
 
-def _is_unknown_name(error: ConfigError) -> bool:
-    """Whether a registered name is what is missing, not something that code would not mend."""
-    texts = [error.message, *(f.message for f in error.faults)]
-    return any(text.startswith(f"unknown {kind} `") for text in texts for kind in KINDS)
+def _is_unknown_name(error: ConfigError | RunError) -> bool:
+    """Whether a registered name or an op is what is missing, not something that code would not mend."""
+    faults = error.faults if isinstance(error, ConfigError) else ()
+    texts = [error.message, *(f.message for f in faults)]
+    unknown = any(text.startswith(f"unknown {kind} `") for text in texts for kind in KINDS)
+    return unknown or " uses the op " in error.message
 
 
 def _missing(known: Known, given: Sequence[CodeFile]) -> Iterator[str]:
     """What of the code that a training had is not here now, and how to give it."""
     loaded = {file.path for file in given} | {file.sha256 for file in given}
-    lacking = [f for f in code_of(known) if not {f.path, f.sha256} & loaded]
+    code = [f for f in code_of(known) if f.path.endswith(".py")]  # libraries are named by code
+    lacking = [f for f in code if not {f.path, f.sha256} & loaded]
     here = [f for f in lacking if Path(f.path).is_file()]
     if here:
         options = " ".join(f"--code {shlex.quote(f.path)}" for f in here)

@@ -342,9 +342,11 @@ class _Reader:
             )
         op, _, kernel_name = plain["op"].partition(".")
         if op not in ops.names():
+            from paddlecli.config.plugins import hint
+
             raise RunError(
                 f"{self.source} uses the op {op!r}, which this version does not have",
-                hint="update paddlecli",
+                hint=f"update paddlecli; {hint('op', op)}",
             )
         if plain["version"] != ops.get(op).version:
             raise RunError(

@@ -25,6 +25,8 @@ def _info(t: Tensor) -> str:
     words = [] if t.info.trainable else ["frozen"]
     words += ["sparse"] if t.info.sparse else []
     words += [f"rate*{t.info.rate:g}"] if t.info.rate != 1 else []
+    words += [f"{k} {v:g}" for k, v in (t.info.regularizer or {}).items()]
+    words += [] if t.info.clip else ["not clipped"]
     return f" ({', '.join(words)})" if words else ""
 
 

@@ -62,4 +62,8 @@ def _unmatched(graph: Graph, pattern: str, recipe: Recipe) -> Fault:
     hint = f"{states[0]} is a running statistic, no parameter" if states else ""
     expected = f"a pattern of {listed}" if names else "the network has no parameters"
     text = f"no parameter matches `{pattern}`"
-    return Fault(text, where, expected, close_names(pattern, names), hint)
+    wider = {f"*/{n.rpartition('/')[2]}" for n in names} | {
+        f"{n.partition('/')[0]}/*" for n in names
+    }
+    near = close_names(pattern, names if "*" not in pattern else wider)
+    return Fault(text, where, expected, near, hint)

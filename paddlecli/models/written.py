@@ -10,6 +10,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, TypeVar
 
 from paddlecli.config.blocks import LOOPS, filled
@@ -72,7 +73,7 @@ class Writer:
         frame = Frame({})
         for name, declared in self.model.inputs.items():
             with self.net.at(self.origin(("model", "inputs", name))):
-                found = self.attempt(frame, lambda n=name, d=declared: self._input(n, d))  # type: ignore[misc]
+                found = self.attempt(frame, partial(self._input, name, declared))
                 frame.names[name] = UNKNOWN if found is None else found
         return frame
 
@@ -114,13 +115,13 @@ class Writer:
 
     def _repeated(self, call: LayerCall, frame: Frame, path: Path, last: Tensor | None) -> Tensor:
         """A layer as often as it says; the one after reads the one before."""
-        turns = self.attempt(frame, lambda: self._turns(call, frame))
+        turns = self.attempt(frame, partial(self._turns, call, frame))
         for turn in range(turns or 0):
             label = call.name or ""
             if label and call.repeat is not None:
                 label = f"{label}{turn + 1}"
             source = call.source if turn == 0 else None
-            write = lambda s=source, n=label, t=last: self._layer(call, frame, path, s, n, t)  # noqa: E731
+            write = partial(self._layer, call, frame, path, source, label, last)
             found: Names = self.attempt(frame, write) or {"": UNKNOWN}
             last = next(iter(found.values()))
             if label:
@@ -210,7 +211,7 @@ class Writer:
             text = f"layer {inner[0]!r} of a repeated group would be there twice"
             raise fault(self.net.origin, f"{text}: give the group a `name`")
         first = args[0] if args else None
-        with self._scope("group", label) if label else self.net.at(self.net.origin):
+        with self._scope("group", label) if label else nullcontext():
             last = self.layers(call.layers, frame.below(), (*path, "layers"), first)
         if last is None or last is UNKNOWN:
             raise Unread
@@ -228,6 +229,10 @@ class Writer:
         block = self.model.blocks[call.call]
         if call.parameters:
             raise fault(self.net.origin, "`parameters` belongs to layers, not to blocks")
+        if block.memories or block.statics:
+            what = "memories" if block.memories else "statics"
+            text = f"block {call.call!r} has {what}: it is a step for `scan` or `decode`"
+            raise fault(self.net.origin, text)
         given = self._given(call.call, call.arguments, frame)
         shared = block.share if call.share is None else call.share
         inner = self._enter(call.call, given, args, frame)
@@ -254,6 +259,11 @@ class Writer:
                 f"block {name!r} has the inputs {list(block.inputs)} and gets {len(args)} tensors"
             )
             raise fault(self.net.origin, text)
+        taken = [*block.inputs, *block.memories, *block.statics]
+        twice = [n for i, n in enumerate(taken) if n in taken[:i]]
+        if twice:
+            text = f"block {name!r} has two things called {twice[0]!r}"
+            raise fault(self.origin(("model", "blocks", name)), text)
         inside = (*frame.inside, name)
         if name in frame.inside:
             text = f"block {name!r} is used inside itself: {', '.join(inside)}"
@@ -272,7 +282,7 @@ class Writer:
         found: dict[str, Tensor | None] = {}
         for key, source in block.outputs.items():
             with self.net.at(self.origin((*path, "outputs", key))):
-                found[key] = self.attempt(inner, lambda s=source: self._named(s, inner))  # type: ignore[misc]
+                found[key] = self.attempt(inner, partial(self._named, source, inner))
         known = {k: t for k, t in found.items() if t is not None}
         if len(known) < len(found):
             raise Unread
@@ -335,7 +345,7 @@ class Writer:
         for key, memory in block.memories.items():
             path = ("model", "blocks", name, "memories", key, "next")
             with self.net.at(self.origin(path)):
-                value = self.attempt(inner, lambda m=memory: self._named(m.next, inner, "memories"))  # type: ignore[misc]
+                value = self.attempt(inner, partial(self._named, memory.next, inner, "memories"))
                 if value is not None:
                     found[key] = value
         if len(found) < len(block.memories):
@@ -346,7 +356,7 @@ class Writer:
     def loss(self, call: LossCall, frame: Frame, path: Path, last: Tensor | None) -> None:
         """Writes the loss of an entry."""
         with self.net.at(self.origin(path)):
-            self.attempt(frame, lambda: self._loss(call, frame, last))
+            self.attempt(frame, partial(self._loss, call, frame, last))
 
     def _loss(self, call: LossCall, frame: Frame, last: Tensor | None) -> None:
         args = self._sources(call.source, frame, last, call.call)
@@ -361,7 +371,7 @@ class Writer:
         """Names what the entry gives back: ``outputs``, or else ``last``."""
         for name, source in outputs.items():
             with self.net.at(self.origin((*path, name))):
-                found = self.attempt(frame, lambda s=source: self._named(s, frame))  # type: ignore[misc]
+                found = self.attempt(frame, partial(self._named, source, frame))
                 if found is not None:
                     self.net.output(name, found)
         if not outputs and last is not None and last is not UNKNOWN:

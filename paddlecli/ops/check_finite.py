@@ -11,12 +11,12 @@ from paddlecli.ops.spec import Spec
 
 
 class CheckFinite(Op):
-    """``ok [1]`` is 1 when every element of x (any shape) is finite, ``bad [1]`` is 1 when one is
-    not."""
+    """``ok [1]`` is 1 when every element of every x (any shapes) is finite, ``bad [1]`` is 1 when
+    one is not."""
 
     name = "check_finite"
     differentiable = False
-    forward = Kernel("check_finite.forward(x: f32) -> (ok: i32, bad: i32)")
+    forward = Kernel("check_finite.forward(x*: f32) -> (ok: i32, bad: i32)")
 
     def shape(
         self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
@@ -28,15 +28,15 @@ class CheckFinite(Op):
     ) -> dict[str, Any]:
         import numpy as np
 
-        ok = int(np.isfinite(values_of(args["x"])).all())
+        ok = int(all(np.isfinite(values_of(x)).all() for x in args["x"]))
         return {"ok": np.array([ok]), "bad": np.array([1 - ok])}
 
     def samples(self) -> Sequence[Sample]:
         return [
-            Sample({"x": Arg((1,))}),
-            Sample({"x": Arg(("N", 19))}),
-            Sample({"x": Arg((4,), values=(1.0, 3e38, float("inf"), 0.0))}),
-            Sample({"x": Arg((3,), values=(0.0, float("nan"), 1.0))}),
+            Sample({"x": (Arg((1,)),)}),
+            Sample({"x": (Arg(("N", 19)), Arg((1,)), Arg((40,)))}),
+            Sample({"x": (Arg((4,), values=(1.0, 3e38, float("inf"), 0.0)),)}),
+            Sample({"x": (Arg((1,)), Arg((3,), values=(0.0, float("nan"), 1.0)))}),
         ]
 
 

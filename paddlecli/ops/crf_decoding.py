@@ -19,7 +19,7 @@ class CrfDecoding(Op):
     name = "crf_decoding"
     forward = Kernel(
         "crf_decoding.forward(emission: f32, transition: f32, label?: i64)"
-        " -> (path: i64, work_from: i32)"
+        " -> (path: i64, work_from: i32, work_best: f32)"
     )
     differentiable = False
 
@@ -30,6 +30,7 @@ class CrfDecoding(Op):
         return {
             "path": Spec((x.shape[0],), "i64", x.axis),
             "work_from": Spec(x.shape, "i32"),
+            "work_best": Spec(x.shape),
         }
 
     def reference(

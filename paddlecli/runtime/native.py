@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddlecli import settings
-from paddlecli.errors import PaddleCliError, ResourceError
+from paddlecli import ops, settings
+from paddlecli.errors import ConfigError, PaddleCliError, ResourceError
 from paddlecli.runtime.errors import OK, CoreFault, exception
 
 if TYPE_CHECKING:
@@ -113,8 +113,34 @@ def lib(backend: str = "cpu") -> Any:
 
     Raises:
         ResourceError: it is missing, of another version, or lacks the instruction-set level that is set.
+        ConfigError: a library of ops that users' code added cannot be loaded into it.
     """
-    return _load(backend)
+    library = _load(backend)
+    for path in ops.libraries():
+        if (backend, path) not in _opened:
+            _open_ops(library, backend, path)
+    return library
+
+
+_opened: set[tuple[str, Path]] = set()
+"""Libraries of ops, and the backends that have them."""
+
+
+def _open_ops(library: Any, backend: str, path: Path) -> None:
+    """Loads a library of ops, and compares its kernels with the Python half."""
+    fault = ffi().new("pk_error *")
+    if not hasattr(library, "pk_load_ops"):
+        raise ResourceError("this core loads no libraries of ops", hint="build the core again")
+    if library.pk_load_ops(str(path).encode(), fault) != OK:
+        text = ffi().string(fault.message).decode("utf-8", "replace")
+        raise ConfigError(f"{path}: {text.removeprefix(f'{path}: ')}")
+    found = set(_signatures(library))
+    for kernel in (k for op in ops.of_library(path) for k in op.kernels):
+        if kernel.signature not in found:
+            like = [s for s in found if s.startswith(f"{kernel.full_name}(")]
+            text = f"it has {like[0]}" if like else f"it has no kernel {kernel.full_name}"
+            raise ConfigError(f"{path}: {text}; the Python half says {kernel.signature}")
+    _opened.add((backend, path))
 
 
 @cache
@@ -240,14 +266,18 @@ def reset_peak() -> None:
 
 def signatures(backend: str = "cpu") -> tuple[str, ...]:
     """Signature text of every kernel in a backend's library; needs no device."""
-    rows = (lib(backend).pk_kernel_signature(i) for i in range(info(backend).kernels))
-    return tuple(ffi().string(row).decode() for row in rows)
+    return tuple(_signatures(lib(backend)))
+
+
+def _signatures(library: Any) -> Iterator[str]:
+    index = 0
+    while (row := library.pk_kernel_signature(index)) != ffi().NULL:
+        yield ffi().string(row).decode()
+        index += 1
 
 
 def mismatches() -> list[str]:
     """Kernels that Python and the library do not share, one line each; empty when both sides agree."""
-    from paddlecli import ops
-
     native = set(signatures())
     python = {k.signature for name in ops.names() for k in ops.get(name).kernels}
     lines = [f"only in Python: {s}" for s in sorted(python - native)]

@@ -145,3 +145,131 @@ def test_import_knows_files_by_content(cli: Path) -> None:
     done = run("import", "mnist", str(folder / "readme.txt"), code=4)
     assert "sha256" in done.stderr and "wanted" in done.stderr
     assert "no such file" in run("import", "mnist", str(cli / "none"), code=4).stderr
+
+
+# --- imported data ---
+
+
+def idx(values: bytes, *shape: int) -> bytes:
+    sizes = b"".join(n.to_bytes(4, "big") for n in shape)
+    return bytes([0, 0, 8, len(shape)]) + sizes + values
+
+
+def small_mnist(folder: Path, count: int = 120) -> Path:
+    """Four files with MNIST's names and other content: the label is the brightness."""
+    folder.mkdir()
+    labels = bytes(i % 10 for i in range(count))
+    images = b"".join(bytes([25 * n]) * 784 for n in labels)
+    for part in ("train", "t10k"):
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(idx(labels, count))
+        (folder / f"{part}-images-idx3-ubyte").write_bytes(idx(images, count, 28, 28))
+    return folder
+
+
+def test_unofficial_data_are_marked_everywhere(cli: Path) -> None:
+    """From the import to the record and the display of every run, evaluation and prediction."""
+    data = small_mnist(cli / "mine")
+    assert "--unofficial" in run("import", "mnist", str(data), code=4).stderr
+    done = run("import", "mnist", str(data), "--unofficial")
+    assert done.stderr.count("UNOFFICIAL") == 4
+    assert {d["name"]: d["state"] for d in json.loads(run("list", "--json").stdout)["datasets"]}[
+        "mnist"
+    ] == "unofficial"
+    assert "UNOFFICIAL" in run("info", "mnist").stdout
+    states = json.loads(run("verify", "mnist", "--json").stdout)["files"]
+    assert {s["state"] for s in states} == {"unofficial"}
+    stats = json.loads(run("stats", "mnist", "--json").stdout)
+    assert stats == {"schema": 1, "name": "mnist", "unofficial": True, "vocabularies": {},
+                     "splits": {"train": {"samples": 120}, "test": {"samples": 120}}}  # fmt: skip
+    assert "mnist (unofficial copy)" in run("stats", "mnist").stdout
+
+    def paddlecli(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "paddlecli", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=cli, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    trained = paddlecli("train", "--config", "recognize_digits/softmax", "--run-dir", "run",
+                        "--epochs", "1", "-o", "train.batch_size=40")  # fmt: skip
+    assert "mnist (unofficial copy): 120 train, 120 test" in trained.stderr
+    assert "mnist is an unofficial copy: train-images-idx3-ubyte.gz is" in trained.stderr
+    record = json.loads((cli / "run" / "run.json").read_text())
+    assert record["data"]["unofficial"] is True
+    assert "unofficial copy" in paddlecli("evaluate", "run").stderr
+    pictures = run("head", "mnist", "-n", "1", "--output", str(cli / "out")).stdout.split()
+    assert "unofficial copy" in paddlecli("predict", "run", *pictures).stderr
+
+
+def test_stats_in_the_exact_form(cli: Path) -> None:
+    run("import", "imikolov", str(shared_data() / "imikolov"))
+    assert json.loads(run("stats", "imikolov", "--json").stdout) == {
+        "schema": 1,
+        "name": "imikolov",
+        "unofficial": False,
+        "splits": {"train": {"samples": 803522}, "test": {"samples": 63663}},
+        "vocabularies": {"word": {"size": 2073}},
+    }
+    text = run("stats", "imikolov").stdout
+    assert "803,522 samples" in text and "2,073 entries" in text
+    assert "paddlecli dataset download imdb" in run("stats", "imdb", "--json", code=4).stderr
+
+
+def test_import_says_what_it_left_out(cli: Path) -> None:
+    found = json.loads(run("import", "conll05", str(shared_data() / "conll05st"), "--json").stdout)
+    assert list(found["files"]) == ["targetDict.txt"] and found["missing"] == [
+        "conll05st-tests.tar.gz"
+    ]
+    assert "no checksum" in found["left_out"]["conll05st-tests.tar.gz"]
+    done = run("import", "conll05", str(shared_data() / "conll05st"))
+    assert "not taken without --unofficial" in done.stderr and "still missing" in done.stderr
+
+
+def test_remove(cli: Path) -> None:
+    run("import", "mnist", str(small_mnist(cli / "mine")), "--unofficial")
+    found = json.loads(run("remove", "mnist", "--json").stdout)
+    assert found["removed"] == [str(cli / "cache" / "datasets" / "mnist")] and found["bytes"] > 1000
+    assert "holds nothing of mnist" in run("remove", "mnist").stderr
+    assert run("verify", "mnist", code=4).stdout.count("missing") == 4
+    assert "holds nothing" in run("remove", "uci_housing").stderr
+    assert run("verify", "uci_housing").stdout.startswith("ok")
+
+
+def test_remove_of_prepared_columns_only(cli: Path) -> None:
+    run("import", "imikolov", str(shared_data() / "imikolov"))
+    run("stats", "imikolov")
+    folder = cli / "cache" / "prepared" / "imikolov"
+    assert folder.is_dir()
+    assert run("remove", "imikolov", "--prepared").stdout.split() == [str(folder)]
+    assert not folder.exists() and "803,522" in run("stats", "imikolov").stdout
+
+
+def test_head_shows_words(cli: Path) -> None:
+    run("import", "imikolov", str(shared_data() / "imikolov"))
+    lines = run("head", "imikolov", "-n", "1", "--split", "train").stdout.splitlines()
+    assert json.loads(lines[0])["context"] == [2, 2072, 2072, 2072]
+    assert lines[1] == "  context: <s> <unk> <unk> <unk>"
+
+
+def test_download_all_goes_on_behind_a_failure(cli: Path) -> None:
+    """Nothing can be fetched here, so every set but those that need nothing fails, and is told."""
+    done = run("download", "--all", "--json", code=4, PADDLECLI_OFFLINE="1")
+    found = {d["name"]: d for d in json.loads(done.stdout)["datasets"]}
+    assert "error" not in found["uci_housing"] and "switched off" in found["mnist"]["error"]
+    assert "could not be fetched" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["cifar100", "wmt14", "conll05", "flowers", "mq2007"])
+def test_info_says_what_is_unknown(cli: Path, name: str) -> None:
+    found = json.loads(run("info", name, "--json").stdout)
+    assert found["licence"] and found["citation"] and found["homepage"]
+    for file in found["files"]:
+        assert file["md5"] and {"bytes", "sha256", "path"} <= set(file)
+    text = run("info", name).stdout
+    assert ("size unknown" in text) == any(f["bytes"] is None for f in found["files"])
+
+
+def test_a_set_that_nothing_reads(cli: Path) -> None:
+    assert (
+        "nothing in paddlecli reads the data set flowers" in run("head", "flowers", code=3).stderr
+    )
+    assert json.loads(run("path", "flowers", "--json").stdout)["name"] == "flowers"

@@ -25,7 +25,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(len(line.split(None, 1)) == 2 for line in lines)
     found = json.loads(call(capsys, "list", "--json"))
     assert [m["name"] for m in found["models"]] == MODELS.names()
-    assert all(m["description"] for m in found["models"])
+    assert all(m["summary"] for m in found["models"])
 
 
 def test_show(capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,7 +137,9 @@ def test_faults_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr()
     assert shown.out == ""
     error = json.loads(shown.err)["error"]
-    where = {"file": "a.yaml", "line": 3, "column": 9, "key": "train.epocs"}
+    where = {
+        "file": "a.yaml", "line": 3, "column": 9, "key": "train.epocs", "text": "train: {epocs: 1}",
+    }  # fmt: skip
     assert (error["code"], error["kind"], error["where"]) == (3, "config", [where])
     assert error["faults"][0]["nearest"] == ["epochs"]
 

@@ -167,3 +167,36 @@ def test_near_commands(arguments: list[str], hint: str, capsys: pytest.CaptureFi
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
     assert err.endswith(f"hint: {hint}\n")
+
+
+PYTHON = '''
+from paddlecli.config.registry import METRICS
+from paddlecli.models.outside import PythonMetric
+
+
+@METRICS.register("registry_test_python")
+class Middle(PythonMetric):
+    """The middle error: prediction [N, 1], label [N, 1].
+
+    Args:
+        unit: what it is counted in.
+    """
+
+    def __init__(self, *, unit: float = 1.0) -> None:
+        self.unit = unit
+
+    def add(self, prediction, label):
+        pass
+'''
+
+
+def test_a_metric_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.py").write_text(PYTHON)
+    with REGISTRIES["metric"].isolated():
+        code, out, _ = run(
+            capsys, "metric", "show", "registry_test_python", "--code", str(tmp_path / "mine.py")
+        )
+    assert code == 0
+    assert "reads\n  prediction  [N, 1]\n  label       [N, 1]\n" in out
+    assert "  unit: a number; default 1.0\n      What it is counted in.\n" in out
+    assert out.endswith("metrics:\n  - registry_test_python\n")

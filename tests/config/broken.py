@@ -48,6 +48,9 @@ CASES: dict[str, Broken] = {
     "unclosed mapping": Broken("model: {name: linear\noptimizer: {name: sgd, learning_rate: 0.1}\n"),
     "unclosed quote": small("description: \"begun\ntrain: {epochs: 3}"),
     "colon in text": small("description: ratio: 1:2"),
+    "four sections": small(
+        'description: "begun\ntrain:\n\tepochs: 3\npredict: {top: 3\nname: a: b\ncheckpoint: !x {}'
+    ),
     "wrong indentation": small("train:\n  epochs: 3\n seed: 4"),
     "a key without colon": small("train\n  epochs: 3\n"),
     "tag": small("train: !!python/object/apply:os.system [ls]"),
@@ -117,6 +120,8 @@ CASES: dict[str, Broken] = {
     "unknown layer": network("    - {fd: {size: 1}, name: out}"),
     "layer of another tool": network("    - {dense: {units: 1}, name: out}"),
     "two layers in one": network("    - {fc: {size: 1}, conv2d: {}, name: out}"),
+    "key beside a layer": network("    - {fc: {sise: 1}, nmae: out, input: x, repeat: 0}"),
+    "key beside a metric": small("metrics: [{accuracy: {}, form: [p, y]}]"),
     "argument of a layer": network("    - {fc: {sise: 1}, name: out}"),
     "initializer": network("    - {fc: {size: 1, init: {constnt: {value: 1}}}, name: out}"),
     "argument of an initializer": network("    - {fc: {size: 1, init: {constant: {val: 1}}}, name: out}"),

@@ -90,9 +90,9 @@ SMALL_CASES = [
     ),
     (
         "metrics: [{accuracy: {}, auc: {}}]",
-        "3:11",
-        "expected exactly one metric here, found `accuracy`, `auc`",
-        "",
+        "3:26",
+        "unknown key `auc` beside the metric `accuracy`",
+        "one of from, name",
         (),
     ),
     ("metrics: [{name: a}]", "3:11", "expected exactly one metric here, found none", "", ()),

@@ -1,9 +1,10 @@
 """Mutated recipes and options end in a recipe or in a ConfigError that can be shown, never in
-another exception."""
+another exception. PADDLECLI_FUZZ=20 tries twenty times as many."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,32 @@ from hypothesis import strategies as st
 from paddlecli.errors import ConfigError
 
 from .test_round_trip import FULL
-from .test_schema_walk import ENTRIES, OTHER, tree
+from .test_schema_walk import tree
 from .world import SMALL, load
 
+OTHER = """\
+model: {name: linear, size: 3}
+optimizer: {name: sgd, learning_rate: 1, clip: {value: 1}, regularizer: {l1: 1}}
+train: {epochs: 1, max_steps: 5, batch_size: 4, drop_last: true, seed: 1, shuffle: full,
+  limit_batches: 3, accumulate: 2, eval_every: 1, eval_split: valid, log_every: 3}
+checkpoint: {every_epochs: 1, every_steps: 2, keep_last: 1, keep_best: 1, monitor: test.loss,
+  mode: max}
+predict: {output: a, top: 2, labels: [a, b]}
+"""
+ENTRIES = """\
+model:
+  inputs: {x: {}}
+  blocks:
+    b:
+      inputs: [i]
+      statics: [s]
+      memories: {h: {shape: [1], dtype: int64, next: n}}
+      layers: [{fc: {size: 1}}]
+      outputs: {o: n}
+  entries: {e: {layers: [b], loss: {cross_entropy: {}, name: l, from: x}, outputs: {o: x}}}
+optimizer: {a: {name: sgd, learning_rate: 1, clip: {norm: 1}}}
+"""
+EFFORT = int(os.environ.get("PADDLECLI_FUZZ", "1"))
 PIECES = st.sampled_from(
     [
         "{",
@@ -84,7 +108,7 @@ def survives(text: str, *overrides: str) -> None:
         assert load(recipe.to_yaml(), name="again.yaml") == recipe
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200 * EFFORT, deadline=None)
 @given(TEXTS, EDITS)
 def test_mutated_recipes(text: str, edits: list[tuple[int, int, str]]) -> None:
     for start, length, piece in edits:
@@ -125,7 +149,7 @@ def mutate(value: Any, draw: Callable[[st.SearchStrategy[Any]], Any]) -> Any:
     return {**kept, new: mutate(value[key], draw) if kind == "below" else value[key]}
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=250 * EFFORT, deadline=None)
 @given(TEXTS, st.data())
 def test_mutated_settings(text: str, data: st.DataObject) -> None:
     value = tree(text).plain()
@@ -163,7 +187,7 @@ KEYS = st.sampled_from(
 VALUES = st.one_of(PIECES, st.text(max_size=8), st.lists(PIECES, max_size=4).map("".join))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200 * EFFORT, deadline=None)
 @given(
     TEXTS,
     st.lists(KEYS, min_size=1, max_size=4),
@@ -174,7 +198,7 @@ def test_mutated_options(text: str, keys: list[str], value: str, form: str) -> N
     survives(text, form.format(".".join(keys), value))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60 * EFFORT, deadline=None)
 @given(st.lists(st.tuples(st.lists(KEYS, min_size=1, max_size=4), VALUES), max_size=4))
 def test_several_options(options: list[tuple[list[str], str]]) -> None:
     survives(FULL, *[f"{'.'.join(k)}={v}" for k, v in options])

@@ -77,11 +77,11 @@ def test_calls_inside_arguments_are_bound() -> None:
         LAYERS.bind("odd", {"init": {"constant": {"value": "x"}}})
 
 
-def test_a_parameter_without_a_type_is_the_developers_error() -> None:
+def test_a_parameter_without_a_type_is_told() -> None:
     def bad(net: Any, *, size=3) -> None: ...  # type: ignore[no-untyped-def]
 
     LAYERS.register("bad")(bad)
-    with pytest.raises(TypeError, match="the keyword parameter `size` has no type hint"):
+    with pytest.raises(ConfigError, match="the keyword parameter `size` has no type hint"):
         LAYERS.bind("bad", {})
 
 

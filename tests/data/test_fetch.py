@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import multiprocessing
 import os
+import shutil
 import socket
+import ssl
 import stat
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -184,6 +188,80 @@ def test_a_busy_server_is_asked_again(server: Server, card: Callable[..., Card])
     toy, notes = card(server.answer("/a.gz", busy, Answer(BODY))), Notes()
     download(toy, notes)
     assert stored(toy).read_bytes() == BODY and "HTTP 503; trying again" in notes.said[0]
+
+
+def test_a_stalled_transfer_is_resumed(
+    server: Server, card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "READ_SECONDS", 0.3)
+    toy, notes = card(server.answer("/a.gz", Answer(BODY, stall=70_000), Answer(BODY))), Notes()
+    start = time.monotonic()
+    download(toy, notes)
+    assert stored(toy).read_bytes() == BODY and time.monotonic() - start < 1.4
+    assert "nothing came" in notes.said[0]
+    asked = [r for _, r in server.requests]
+    assert asked[0] is None and asked[1] == "bytes=70000-"
+
+
+def test_a_server_that_says_nothing_is_left_at_once(
+    server: Server, card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes connections, but no answer comes: the next source follows without another try."""
+    monkeypatch.setattr(transfer, "CONNECT_SECONDS", 0.3)
+    silent = server.answer("/silent", Answer(BODY, stall=-1))
+    start = time.monotonic()
+    (fetched,) = download(card(silent, server.answer("/good", Answer(BODY))))
+    assert fetched.source is not None and fetched.source.endswith("/good")
+    assert time.monotonic() - start < 1.4
+    assert [path for path, _ in server.requests].count("/silent") == 1
+
+
+def test_a_slow_body_may_take_longer_than_a_connection(
+    server: Server, card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "CONNECT_SECONDS", 0.3)
+    server.stall_seconds = 0.6
+    toy = card(server.answer("/a.gz", Answer(BODY, stall=70_000), Answer(BODY)))
+    download(toy)
+    assert stored(toy).read_bytes() == BODY and len(server.requests) == 2
+
+
+@pytest.fixture
+def company(tmp_path: Path) -> Iterator[tuple[Server, Path]]:
+    """A server over TLS whose certificate no system knows, and the file of that certificate."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl here to make a certificate")
+    key, certificate = tmp_path / "key.pem", tmp_path / "company.pem"
+    command = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+               "-nodes", "-days", "2", "-subj", "/CN=company", "-addext",
+               "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with serving(context) as running:
+        yield running, certificate
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
+def test_certificates_of_the_environment_are_used(
+    company: tuple[Server, Path],
+    card: Callable[..., Card],
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+) -> None:
+    server, certificate = company
+    for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+    toy = card(server.answer("/a.gz", Answer(BODY)))
+    with pytest.raises(NetworkError, match="certificate verify failed"):
+        download(toy)
+    monkeypatch.setenv(variable, str(certificate))
+    download(toy)
+    assert stored(toy).read_bytes() == BODY
+    monkeypatch.setenv(variable, str(certificate) + ".not")
+    with pytest.raises(ConfigError, match="file of certificates"):
+        download(toy, force=True)
 
 
 def test_redirects_are_followed(server: Server, card: Callable[..., Card]) -> None:
@@ -380,6 +458,20 @@ def test_files_of_the_original_cache(
     assert cache.locate(toy)["a.gz"] == cache_dir / "datasets" / "toy" / "a.gz"
 
 
+def test_a_read_only_home_is_explained(
+    server: Server, card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the system says where even root may not write."""
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(ResourceError, match="Read-only file system") as caught:
+        download(card(server.answer("/a.gz", Answer(BODY))))
+    assert "PADDLECLI_CACHE_DIR" in str(caught.value) and caught.value.exit_code == 7
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_read_only_cache_is_explained(
     server: Server, card: Callable[..., Card], cache_dir: Path
@@ -421,3 +513,56 @@ def test_embedded_data_need_nothing() -> None:
     (fetched,) = download(shipped("uci_housing"))
     assert fetched.source is None
     assert cache.check(shipped("uci_housing"), shipped("uci_housing").files[0]).state == "ok"
+
+
+# --- files that are known by less ---
+
+
+def test_a_file_of_unknown_length_known_by_its_md5(
+    server: Server, make_card: Callable[..., Card], cache_dir: Path
+) -> None:
+    entry = {"name": "a.gz", "md5": hashlib.md5(BODY).hexdigest(), "magic": "1f8b"}
+    url = server.answer("/a.gz", Answer(BODY, cut=50_000), Answer(BODY))
+    toy = make_card(files=[entry], sources=[{"kind": "url", "url": url}])
+    download(toy)
+    assert stored(toy).read_bytes() == BODY and server.requests[-1][1] is not None
+    state = cache.check(toy, toy.files[0])
+    assert (state.state, state.algorithm) == ("ok", "md5")
+    server.answer("/a.gz", Answer(BODY + b"x"))
+    with pytest.raises(NetworkError, match=r"md5 is [0-9a-f]{32}, not"):
+        download(toy, force=True)
+    assert (cache.folder(toy) / "a.gz.bad").exists() and stored(toy).read_bytes() == BODY
+
+
+def test_no_file_is_larger_than_any_data_set(
+    server: Server, make_card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "MOST_BYTES", 1000)
+    url = server.answer("/a", Answer(BODY))
+    files = [{"name": "a", "md5": "0" * 32}]
+    toy = make_card(files=files, sources=[{"kind": "url", "url": url}])
+    with pytest.raises(NetworkError, match="more than any data set has"):
+        download(toy)
+
+
+def test_a_file_that_can_be_done_without(server: Server, make_card: Callable[..., Card]) -> None:
+    files = [{"name": "a.gz", "bytes": len(BODY), "sha256": sha(BODY)},
+             {"name": "extra", "bytes": 5, "sha256": "0" * 64, "needed": False}]  # fmt: skip
+    server.answer("/a.gz", Answer(BODY))
+    toy = make_card(files=files, sources=[{"kind": "url", "url": server.url + "/{file}"}])
+    notes = Notes()
+    assert [f.file for f in download(toy, notes)] == ["a.gz"]
+    assert "extra: going on without it" in notes.said[-1]
+    assert list(cache.locate(toy)) == ["a.gz"]
+    assert cache.check(toy, toy.files[1]).state == "absent"
+
+
+def test_the_original_kept_some_files_under_other_names(
+    make_card: Callable[..., Card], cache_dir: Path
+) -> None:
+    entry = {"name": "a.gz", "bytes": len(BODY), "sha256": sha(BODY), "cached_as": "imdb%2Fa.gz"}
+    toy = make_card(original_cache="imdb", files=[entry])
+    folder = Path.home() / ".cache" / "paddle" / "dataset" / "imdb"
+    folder.mkdir(parents=True)
+    (folder / "imdb%2Fa.gz").write_bytes(BODY)
+    assert cache.locate(toy)["a.gz"] == folder / "imdb%2Fa.gz"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paddlecli.data.columns import Column, Split
-from paddlecli.data.loader import Loader, Shuffle, random_words
+from paddlecli.data.columns import Column, Split, pack
+from paddlecli.data.loader import Loader, Shuffle, lengths_of, random_words
 from paddlecli.errors import ConfigError, DataError
 
 
@@ -113,3 +113,39 @@ def test_a_split_smaller_than_a_batch() -> None:
 def test_bad_settings(size: int, options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         Loader(split(8), size, **options)  # type: ignore[arg-type]
+
+
+def sentences(rows: int) -> Split:
+    """Sequences of 1 to 40 items."""
+    rng = np.random.default_rng(4)
+    return Split(
+        "train", {"w": pack([np.zeros(n, np.int64) for n in rng.integers(1, 41, rows)], "int64")}
+    )
+
+
+@pytest.mark.parametrize("rows", [96, 103, 5])
+def test_buckets_keep_every_row_and_put_like_lengths_together(rows: int) -> None:
+    data = sentences(rows)
+    plain = Loader(data, 8, shuffle="full", seed=1)
+    loader = Loader(data, 8, shuffle="full", seed=1, bucket=6)
+    order = loader.order(2)
+    assert sorted(order.tolist()) == list(range(rows)) and len(loader) == len(plain)
+    assert order.tolist() == loader.order(2).tolist() != loader.order(3).tolist()
+    short = rows % 8
+    assert not short or order[-short:].tolist() == plain.order(2)[-short:].tolist()
+    if rows > 8:
+        assert spread_of(data, order) < 0.5 * spread_of(data, plain.order(2))
+    # batches of a bucket are mixed: the first is not always the one of the shortest
+    firsts = {float(lengths_of(data)[loader.order(e)[:8]].mean()) for e in range(6)}
+    assert rows < 48 or max(firsts) > 1.5 * min(firsts)
+
+
+def spread_of(data: Split, order: np.ndarray) -> float:
+    """Mean over the whole batches of the difference between the longest and the shortest."""
+    lengths = lengths_of(data)[order[: len(order) // 8 * 8]].reshape(-1, 8)
+    return float((lengths.max(axis=1) - lengths.min(axis=1)).mean())
+
+
+def test_buckets_need_sequences() -> None:
+    with pytest.raises(ConfigError, match="these data have none"):
+        Loader(split(10), 2, bucket=2)

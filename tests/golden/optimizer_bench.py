@@ -47,7 +47,7 @@ class Bench:
         self.shapes = {k: np.shape(v) for k, v in dense.items()}
         self.group = self._group(dense, tables or {})
         self.items: list[Item] = []
-        self.norm = append_updates(Emitter(Graph(), self.items), self.group)
+        self.norm, _ = append_updates(Emitter(Graph(), self.items), self.group)
 
     def step(
         self, gradients: Mapping[str, Any], rows: Mapping[str, tuple[Any, Any]] | None = None

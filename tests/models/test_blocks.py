@@ -77,7 +77,9 @@ def test_a_use_says_otherwise(tmp_path: Path) -> None:
     assert list(weights(graph)) == ["pair/fc1/w", "pair/fc2/w", "mine/fc1/w", "mine/fc2/w", "p/w"]
     assert weights(graph)["mine/fc1/w"] == [4, 5]
     ops = [
-        n.kernel.op for n in graph.entries["train_step"].items if n.kernel.op in ("relu", "tanh")
+        n.kernel.op
+        for n in flat(graph.entries["train_step"].items)
+        if n.kernel.op in ("relu", "tanh")
     ]
     assert ops == ["relu", "tanh", "relu"]
 
@@ -99,7 +101,9 @@ def test_repeats_have_numbers(tmp_path: Path) -> None:
         "fc1/w", "fc2/w", "deep1/w", "deep2/w", "pair1/fc1/w", "pair1/fc2/w", "pair2/fc1/w", "pair2/fc2/w",
         "b1/fc1/w", "b1/fc2/w", "b2/fc1/w", "b2/fc2/w", "g1/u/w", "g1/fc1/w", "g2/u/w", "g2/fc1/w", "fc3/w", "fc4/w", "p/w",
     ]  # fmt: skip
-    (node,) = [n for n in graph.entries["train_step"].items if n.kernel.full_name == "sum.forward"]
+    (node,) = [
+        n for n in flat(graph.entries["train_step"].items) if n.kernel.full_name == "sum.forward"
+    ]
     found = [t.name.partition(".")[0] for t in node.inputs]
     assert found == ["deep2", "deep1", "b1/fc2", "b2/fc2", "g1/fc1", "g2/fc1"]
 
@@ -131,7 +135,7 @@ def test_arguments_go_through_blocks_and_set_repeats_and_lists(tmp_path: Path) -
         "outer1/inner1/fc1/w", "outer1/inner1/fc2/w", "outer1/inner1/fc3/w", "outer1/inner2/fc1/w", "p/w"
     ]  # fmt: skip
     reshaped = [
-        n.attrs["dims"] for n in graph.entries["train_step"].items if n.kernel.op == "reshape"
+        n.attrs["dims"] for n in flat(graph.entries["train_step"].items) if n.kernel.op == "reshape"
     ]
     assert reshaped == [(0, 2, 2), (0, -1), (0, 4, 1), (0, -1)]
 
@@ -164,7 +168,7 @@ def test_several_outputs_have_names(tmp_path: Path) -> None:
     - {fc: {size: 1}, from: [t, t.first, h, h.1], name: p}
 """
     graph = written(body, tmp_path)
-    products = [n for n in graph.entries["train_step"].items if n.kernel.op == "matmul"]
+    products = [n for n in flat(graph.entries["train_step"].items) if n.kernel.op == "matmul"]
     read = [n.inputs[0].name for n in products[-4:]]
     assert read == [read[0], read[0], "h.ys", "h.ys#1"] and read[0].startswith("two/u")
 

@@ -121,6 +121,11 @@ FAULTS = {
     a: {loss: {square_error_cost: {}, from: [p, y]}, update: {parameters: "p/*", optimizer: one}}
   loss: {square_error_cost: {}, from: [p, y]}  # HERE
 """, r"^this network has entries: put `loss` into those", ""),
+    "two things of a block with one name": (plain("""  blocks:
+    pair:
+      {inputs: [a, a], layers: [{fc: {size: 1}}]}  # HERE
+  layers: [{pair: {}, from: [x, x], name: p}]
+"""), r"^block 'pair' has two things called 'a'", ""),
     "loop in a loop": (plain(CELL + """    outer:
       inputs: [a]
       memories: {h: {shape: [2], next: g}}
@@ -371,6 +376,7 @@ def test_two_uses_of_a_block_are_two_faults(tmp_path: Path) -> None:
     [
         ("{fc: {size: 1}, share: true}", "`share` belongs to blocks"),
         ("{pair: {size: 4}, parameters: {w: v}}", "`parameters` belongs to layers"),
+        ("{cell: {}, from: x}", "block 'cell' has memories: it is a step for `scan` or `decode`"),
         ("{layers: [tanh], share: false}", "a group of layers has no `share`"),
         ("{layers: [tanh], from: [x, x]}", "a group of layers reads one tensor"),
         ("{fc: {size: 1}, parameters: {v: w}}", "[fc] has no parameter 'v'; it has w, b"),

@@ -97,10 +97,12 @@ def npz_arrays(path: Path) -> dict[str, Array]:
         DataError: damaged or foreign, or an array of Python objects, which would run code.
     """
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            if not hasattr(stored, "files"):
+        with path.open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
                 raise DataError(f"{path}: holds one array (npy), not several with names (npz)")
-            return {name: stored[name] for name in stored.files}
+            with stored:
+                return {name: stored[name] for name in stored.files}
     except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
         raise DataError(f"{path}: {_reason(error)}") from None
 

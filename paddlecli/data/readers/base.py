@@ -30,6 +30,8 @@ class Reader(ABC):
 
     def __init__(self, card: Card) -> None:
         self.card = card
+        self.exact = True
+        """Whether the files are the published ones, so that the card's counts must hold."""
 
     def describe(self) -> DatasetSpec:
         """Fields and sizes, without opening a file."""
@@ -44,6 +46,7 @@ class Reader(ABC):
 
     def load(self, found: Mapping[str, Found]) -> Dataset:
         """The data set of these files, from a place where it was prepared before if there is one."""
+        self.exact = all(f.wanted.official for f in found.values())
         return self.open({name: f.path for name, f in found.items()})
 
     def freeze(self, preprocessing: Mapping[str, Any]) -> None:  # noqa: B027 - most learn nothing

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from paddlecli.data.columns import Column, Dataset, Rows
 
+ANNOUNCED = "these data are generated: what is learned from them says nothing about the world"
+"""What every user of generated data is told."""
 _STREAM = crc32(b"generated")
 _PIECE = 1 << 14  # numbers drawn at a time
 
@@ -112,7 +114,9 @@ class GeneratedReader(Reader):
         if self.test_samples:
             sizes["test"] = self.test_samples
         fields = tuple(_spec(f) for f in self.fields)
-        return DatasetSpec(self.card.name, self.card.title, fields, sizes, generated=True)
+        return DatasetSpec(
+            self.card.name, self.card.title, fields, sizes, generated=True, remarks=(ANNOUNCED,)
+        )
 
     def open(self, files: Mapping[str, Path]) -> Dataset:
         """See `Reader.open`."""

@@ -13,6 +13,7 @@ import math
 import struct
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -44,18 +45,20 @@ class IdxReader(Reader):
             columns = {}
             for field in self.card.fields:
                 path = files[split.files[field.name]]
-                columns[field.name] = _column(path, field, split.samples)
+                samples = split.samples if self.exact else None
+                columns[field.name] = _column(path, field, samples)
             splits[name] = Split(name, columns)
-        return Dataset(self.describe(), splits)
+        sizes = {name: len(split) for name, split in splits.items()}
+        return Dataset(replace(self.describe(), sizes=sizes), splits)
 
 
-def _column(path: Path, field: CardField, samples: int) -> Column:
+def _column(path: Path, field: CardField, samples: int | None) -> Column:
     import numpy as np
 
     from paddlecli.data.columns import Column
 
     values = read_idx(path)
-    if len(values) != samples:
+    if samples is not None and len(values) != samples:
         raise DataError(f"{path}: holds {len(values)} items, the data set's card says {samples}")
     if math.prod(values.shape[1:]) != math.prod(field.shape):
         raise DataError(
@@ -67,7 +70,7 @@ def _column(path: Path, field: CardField, samples: int) -> Column:
             f"{path}: holds {values.dtype}, which does not fit field {field.name} of {field.dtype}"
         )
     check_classes(values, field.classes, path, field.name)
-    return Column(values.reshape(samples, *field.shape).astype(field.dtype, copy=False))
+    return Column(values.reshape(len(values), *field.shape).astype(field.dtype, copy=False))
 
 
 def read_idx(path: Path) -> NDArray[Any]:

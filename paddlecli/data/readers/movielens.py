@@ -261,10 +261,13 @@ def _numbers(data: bytes, source: str) -> Rows:
 
     import numpy as np
 
+    lines = [line for line in data.split(b"\n") if line.strip()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # says less than the search below
-        found = np.fromstring(data, np.int64, sep=" ")
-    lines = [line for line in data.split(b"\n") if line.strip()]
+        try:
+            found = np.fromstring(data, np.int64, sep=" ")
+        except ValueError:
+            found = np.zeros(0, np.int64)
     if found.size != 4 * len(lines):
         _complain(lines, source)
     if not len(lines):

@@ -1,0 +1,190 @@
+"""Layers on packed sequences: T is the rows of a ragged axis, N the sequences; nothing is padded."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from paddlecli.config.registry import LAYERS, LOSSES
+from paddlecli.config.types import Count
+from paddlecli.graph.builder import fault
+from paddlecli.graph.ir import Tensor
+from paddlecli.models import layers
+from paddlecli.models.losses import finish
+from paddlecli.models.network import Network
+from paddlecli.ops._recurrent import ACTIVATIONS
+
+CellActivation = Literal["sigmoid", "tanh", "relu", "identity"]
+"""What a gate or a cell of a recurrent layer ends with."""
+
+
+def on_axis(net: Network, layer: str, x: Tensor) -> int:
+    """The width D of x [T, D], which must lie on a ragged axis."""
+    if x.spec.axis is None or x.spec.ndim != 2:
+        raise fault(
+            net.origin, f"[{layer}] {x.name} is {x.spec}: expected rows [T, D] on a ragged axis"
+        )
+    return x.spec.shape[1].coefficient
+
+
+@LAYERS.register("sequence_conv")
+def sequence_conv(
+    net: Network,
+    x: Tensor,
+    *,
+    filters: Count,
+    size: Count = 3,
+    start: int | None = None,
+    activation: layers.Activation = "none",
+    bias: bool = True,
+    weight_init: layers.Initializer = "xavier",
+    bias_init: layers.Initializer = "constant",
+) -> Tensor:
+    """Convolution along each sequence of x [T, D]: ``size`` rows at a time, zeros beyond the ends;
+    [T, filters].
+
+    ``start``: the first row of the window, counted from the row itself; -(size // 2) if left out.
+    """
+    with net.layer("sequence_conv"):
+        width = on_axis(net, "sequence_conv", x)
+        w = net.parameter("w", (size * width, filters), layers.initial(weight_init))
+        first = -(size // 2) if start is None else start
+        y: Tensor = net.apply("sequence_conv", x, w, size=size, start=first)
+        if bias:
+            b = net.parameter("b", (filters,), layers.initial(bias_init))
+            y = net.apply("bias", y, b, axis=-1)
+        return layers.activate(net, y, activation)
+
+
+@LAYERS.register("sequence_softmax")
+def sequence_softmax(net: Network, x: Tensor) -> Tensor:
+    """Softmax over the tokens of each sequence, column by column: x [T, ...] -> [T, ...]."""
+    with net.layer("sequence_softmax"):
+        result: Tensor = net.apply("sequence_softmax", x)
+        return result
+
+
+@LAYERS.register("dynamic_lstm")
+def dynamic_lstm(
+    net: Network,
+    x: Tensor,
+    *starts: Tensor,
+    size: Count,
+    peepholes: bool = True,
+    reverse: bool = False,
+    gate_activation: CellActivation = "sigmoid",
+    cell_activation: CellActivation = "tanh",
+    candidate_activation: CellActivation = "tanh",
+    bias: bool = True,
+    weight_init: layers.Initializer = "xavier",
+    bias_init: layers.Initializer = "constant",
+) -> Tensor:
+    """Long short-term memory over each sequence of x [T, size], which a layer before has projected;
+    [T, size / 4].
+
+    As the original's: ``size`` is four times the hidden width D, blocks stand in the order
+    candidate, input, forget, output. x may be followed by h0 and c0 [N, D]. ``reverse`` reads from
+    the end.
+    """
+    with net.layer("dynamic_lstm"):
+        _projected(net, "dynamic_lstm", x, size, 4)
+        if len(starts) not in (0, 2):
+            raise fault(
+                net.origin,
+                f"[dynamic_lstm] reads x, or x, h0 and c0; `from` gives {1 + len(starts)}",
+            )
+        d = size // 4
+        w = net.parameter("w", (d, size), layers.initial(weight_init))
+        b = None
+        if bias or peepholes:
+            b = net.parameter("b", ((7 if peepholes else 4) * d,), layers.initial(bias_init))
+        h0, c0 = starts or (None, None)
+        y: Tensor = net.apply(
+            "dynamic_lstm", x, w, b, h0, c0,
+            peephole=peepholes, reverse=reverse, gate=ACTIVATIONS.index(gate_activation),
+            cell=ACTIVATIONS.index(cell_activation), candidate=ACTIVATIONS.index(candidate_activation),
+        )[0]  # fmt: skip
+        return y
+
+
+@LAYERS.register("dynamic_gru")
+def dynamic_gru(
+    net: Network,
+    x: Tensor,
+    *starts: Tensor,
+    size: Count,
+    reverse: bool = False,
+    gate_activation: CellActivation = "sigmoid",
+    candidate_activation: CellActivation = "tanh",
+    origin_mode: bool = False,
+    bias: bool = True,
+    weight_init: layers.Initializer = "xavier",
+    bias_init: layers.Initializer = "constant",
+) -> Tensor:
+    """Gated recurrent units over each sequence of x [T, 3 * size], which a layer before has
+    projected; [T, size].
+
+    Blocks stand in the order update, reset, candidate. x may be followed by h0 [N, size].
+    ``origin_mode`` keeps the old state where the update gate is 1 instead of where it is 0.
+    """
+    with net.layer("dynamic_gru"):
+        _projected(net, "dynamic_gru", x, 3 * size, 3)
+        if len(starts) > 1:
+            raise fault(
+                net.origin, f"[dynamic_gru] reads x, or x and h0; `from` gives {1 + len(starts)}"
+            )
+        w = net.parameter("w", (size, 3 * size), layers.initial(weight_init))
+        b = net.parameter("b", (3 * size,), layers.initial(bias_init)) if bias else None
+        y: Tensor = net.apply(
+            "dynamic_gru", x, w, b, starts[0] if starts else None,
+            reverse=reverse, gate=ACTIVATIONS.index(gate_activation),
+            candidate=ACTIVATIONS.index(candidate_activation), origin_mode=origin_mode,
+        )[0]  # fmt: skip
+        return y
+
+
+def _projected(net: Network, layer: str, x: Tensor, wanted: int, blocks: int) -> None:
+    width = on_axis(net, layer, x)
+    if wanted % blocks or width != wanted:
+        text = f"expected {wanted} columns, {blocks} blocks of one width: project x with fc before"
+        raise fault(net.origin, f"[{layer}] {x.name} is {x.spec}: {text}")
+
+
+def transitions(net: Network, tags: int, name: str | None) -> Tensor:
+    """The weights [tags + 2, tags] of a linear chain: of the start, of the stop, from each tag."""
+    return net.parameter("transition", (tags + 2, tags), "xavier", path=name)
+
+
+@LOSSES.register("linear_chain_crf")
+def linear_chain_crf(
+    net: Network, emission: Tensor, label: Tensor, *, parameter: str | None = None
+) -> Tensor:
+    """Negative log-likelihood of the tag sequences label [T] under a conditional random field whose
+    scores are emission [T, tags]; the mean over sequences.
+
+    ``parameter``: full name of its weights, by which the layer `crf_decoding` finds them.
+    """
+    with net.layer("linear_chain_crf"):
+        tags = on_axis(net, "linear_chain_crf", emission)
+        classes = net.classes(label)
+        if classes is not None and classes > tags:
+            raise fault(
+                net.origin,
+                f"[linear_chain_crf] the label has {classes} classes, the scores {emission.spec} "
+                f"have {tags}",
+            )
+        w = transitions(net, tags, parameter)
+        nll: Any = net.apply("linear_chain_crf", emission, w, label)[0]
+        return finish(net, nll, emission, label)
+
+
+@LAYERS.register("crf_decoding")
+def crf_decoding(net: Network, emission: Tensor, *, parameter: str | None = None) -> Tensor:
+    """The most likely tags [T] int64 for scores emission [T, tags], with the weights of a
+    `linear_chain_crf` loss.
+
+    ``parameter``: full name of those weights.
+    """
+    with net.layer("crf_decoding"):
+        w = transitions(net, on_axis(net, "crf_decoding", emission), parameter)
+        result: Tensor = net.apply("crf_decoding", emission, w, None)
+        return result

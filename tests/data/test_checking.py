@@ -1,0 +1,110 @@
+"""`dataset check`: what it finds, where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from paddlecli.cli.app import main
+from paddlecli.data.checking import check
+from paddlecli.errors import DataError
+
+WORDS = {"label": "y", "task": "classification", "scale": "none"}
+
+
+def table(path: Path, rows: list[str]) -> str:
+    path.write_text("a,b,y\n" + "".join(f"{r}\n" for r in rows))
+    return str(path)
+
+
+def test_counts_classes_and_ranges(tmp_path: Path) -> None:
+    rows = [f"{i},{2 * i},{'u' if i % 12 else 'v'}" for i in range(60)]
+    report = check("csv", {"train": table(tmp_path / "t.csv", rows), **WORDS})
+    train = report.as_dict()["splits"]["train"]
+    assert train["rows"] == 60 and train["fields"]["y"]["counts"] == {"u": 55, "v": 5}
+    assert (train["fields"]["x"]["least"], train["fields"]["x"]["greatest"]) == (0, 118)
+    assert not report.problems and report.remarks == ("train: y u has 55 rows, v 5",)
+    report.demand()
+
+
+def test_every_bad_line_is_listed_and_the_rest_counted(tmp_path: Path) -> None:
+    rows = [f"{i},1,u" for i in range(30)] + ["1,2", "x,1,u", ",1,u", "1,1,"] + ["y,1,u"] * 12
+    report = check("csv", {"train": table(tmp_path / "t.csv", rows), **WORDS})
+    found = report.as_dict()
+    assert found["problem_count"] == 16 and len(found["problems"]) == 10
+    for line, text in zip((32, 33, 34, 35), ("2 cells", "'x'", "missing", "missing"), strict=True):
+        assert any(
+            f"t.csv: line {line}" in p or f"t.csv: line {line} has" in p for p in found["problems"]
+        ), line
+        assert any(text in p for p in found["problems"])
+    assert found["splits"]["train"]["rows"] == 30
+    assert report.lines()[-1] == "and 6 more problems"
+    with pytest.raises(DataError, match="16 problems"):
+        report.demand()
+
+
+def test_rows_that_come_again(tmp_path: Path) -> None:
+    train = table(tmp_path / "t.csv", ["1,1,u", "2,2,v", "1,1,u", "1,1,v"])
+    test = table(tmp_path / "s.csv", ["5,5,u", "2,2,v", "1,1,v"])
+    report = check("csv", {"train": train, "test": test, **WORDS})
+    assert [p.partition("s.csv: ")[2] for p in report.problems] == [
+        f"line 3: in test, but also in train ({train}: line 3)",
+        f"line 4: in test, but also in train ({train}: line 5)",
+    ]
+    assert any("train: 1 rows are equal to one before them" in r for r in report.remarks)
+    assert any(
+        "train: 1 rows have the inputs of a row before them and another label" in r
+        for r in report.remarks
+    )
+
+
+def test_lengths_and_unknown_words(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("u\ta b c\nv\ta b\nu\ta\n")
+    (tmp_path / "s.txt").write_text("u\ta x\n")
+    report = check(
+        "text_lines", {"train": str(tmp_path / "t.txt"), "test": str(tmp_path / "s.txt")}
+    )
+    assert report.splits["train"]["fields"]["text"]["lengths"] == {
+        "least": 1, "median": 2.0, "mean": 2.0, "greatest": 3,
+    }  # fmt: skip
+    assert report.splits["test"]["fields"]["text"]["unknown"] == 0.5
+    assert "test: no row of label v" in report.remarks
+
+
+def test_broken_and_repeated_pictures(tmp_path: Path) -> None:
+    for name in ("u", "v"):
+        (tmp_path / "p" / name).mkdir(parents=True)
+        for i in range(4):
+            rng = np.random.default_rng(i)
+            Image.fromarray(rng.integers(0, 255, (8, 8, 3), np.uint8)).save(
+                tmp_path / "p" / name / f"{i}.png"
+            )
+    (tmp_path / "p" / "u" / "0.png").write_bytes(b"x")
+    (tmp_path / "p" / "v" / "2.png").write_bytes(b"")
+    report = check("image_folder", {"train": str(tmp_path / "p"), "size": [8]})
+    assert [p.partition("/p/")[2] for p in report.problems] == [
+        "u/0.png: image: not a picture (it begins with 78)", "v/2.png: image: the file is empty",
+    ]  # fmt: skip
+    assert report.splits["train"]["rows"] == 6
+    assert any("another label" in r for r in report.remarks)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = table(tmp_path / "t.csv", ["1,1,u", "2,x,v", "3,3,u"])
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(
+        f"data: {{name: csv, train: {path}, label: y, task: classification}}\nmodel: {{name: mlp}}\n"
+    )
+    assert main(["dataset", "check", str(recipe), "--json"]) == 4
+    found = json.loads(capsys.readouterr().out)
+    assert found["problems"] == [f"{path}: line 3: b: 'x' is not a number"]
+    table(tmp_path / "t.csv", ["1,1,u", "2,2,v"])
+    assert main(["dataset", "check", str(recipe)]) == 0
+    assert "y: int64; 2 classes; u 1, v 1" in capsys.readouterr().out
+    assert main(["dataset", "check", "uci_housing"]) == 0
+    assert "train: 404 rows" in capsys.readouterr().out
+    assert main(["dataset", "check", str(tmp_path / "none.yaml")]) == 3
