@@ -16,6 +16,8 @@ from paddlecli.errors import ResourceError
 
 Kind = Literal["configs", "recipes", "datasets"]
 DEFAULT_RECIPE = "default"
+SCHEMA = "recipe.schema.json"
+"""The recipe language for editors, beside the shipped recipes."""
 
 
 @cache

@@ -7,7 +7,8 @@ import pytest
 from paddlecli.config import moved
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import KINDS
-from paddlecli.config.schema import Checkpoint, LayerCall, LossCall, MetricCall, Optimizer, Train
+from paddlecli.config.schema import Checkpoint, MetricCall, Optimizer, Train
+from paddlecli.config.schema_network import LayerCall, LossCall
 
 SECTIONS = {
     "recipe": [Recipe], "train": [Train], "checkpoint": [Checkpoint], "optimizer": [Optimizer],

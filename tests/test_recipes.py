@@ -13,12 +13,12 @@ import pytest
 from paddlecli import assets
 from paddlecli.cli.app import main
 from paddlecli.cli.recipe import schema_text
-from paddlecli.config.copying import SCHEMA
 from paddlecli.config.load import load_recipe
 from paddlecli.config.yaml_text import Source, decode, parse
 from paddlecli.data.images import png
 
 FOLDER = assets.directory("recipes")
+SCHEMA = assets.SCHEMA
 NAMES = assets.names("recipes")
 
 
@@ -47,7 +47,7 @@ def test_all_recipes_are_found() -> None:
 def test_the_schema_beside_the_recipes_is_current() -> None:
     found = (FOLDER / SCHEMA).read_text(encoding="utf-8")
     assert found == schema_text(), (
-        f"the recipe language has changed: python -m paddlecli recipe schema > recipes/{SCHEMA}"
+        f"the recipe language has changed: python -m paddlecli recipe schema --output recipes/{SCHEMA}"
     )
 
 

@@ -99,7 +99,11 @@ def download_command(
 
     if bool(names) == everything:
         raise UsageError("name the data sets to fetch, or give --all")
-    chosen = manage.cards() if everything else [manage.card_of(name) for name in names or ()]
+    chosen = (
+        [card for card in manage.cards() if card.files]
+        if everything
+        else [manage.card_of(name) for name in names or ()]
+    )
     results: list[dict[str, Any]] = []
     failed: list[DataError | NetworkError] = []
     for card in chosen:
@@ -111,7 +115,7 @@ def download_command(
                 raise
             failed.append(error)
             results.append({"name": card.name, "error": str(error)})
-            tell(str(error))
+            tell(str(error).splitlines()[0].rstrip(":"))
             continue
         results.append({
             "name": card.name,

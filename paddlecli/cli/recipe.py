@@ -50,11 +50,23 @@ def list_recipes() -> list[dict[str, str]]:
 def read_text(name: str) -> tuple[str, str]:
     """File and text of a shipped recipe or of a path, as it stands. Raises ConfigError."""
     from paddlecli.config.load import find_recipe
+    from paddlecli.config.yaml_text import Source, decode
+    from paddlecli.errors import Where
 
     path = find_recipe(name, Path.cwd())
     if isinstance(path, Fault):
         raise ConfigError.of([path], name)
-    return str(path), path.read_text(encoding="utf-8-sig")
+    source = Source(str(path))
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError.of(
+            [Fault(f"cannot read the file: {reason}", Where(str(path)))], name
+        ) from None
+    if not decode(raw, source):
+        raise ConfigError.of(source.text_faults, name)
+    return str(path), raw.decode("utf-8-sig")
 
 
 def load(name: str, overrides: Sequence[str] | None, code: Sequence[str] | None) -> Recipe:
@@ -74,7 +86,7 @@ def check_all(
     wrong: list[str] = []
     for name in names:
         try:
-            load(name, overrides, code)
+            _check_network(load(name, overrides, code))
         except ConfigError as error:
             if not error.faults:
                 raise
@@ -84,6 +96,23 @@ def check_all(
         # recipes share fragments: a fault in one of those is told once
         raise ConfigError.of(list(dict.fromkeys(faults)), ", ".join(wrong))
     return list(names)
+
+
+def _check_network(recipe: Recipe) -> None:
+    """Raises ConfigError where layers do not fit each other or the data; nothing is said where the
+    data's fields cannot be told without their files."""
+    from paddlecli.config.schema_network import WrittenModel
+    from paddlecli.engine.prepare import fields_of
+    from paddlecli.errors import DataError
+    from paddlecli.models.build import build
+
+    if recipe.data is None and not isinstance(recipe.model, WrittenModel):
+        return
+    try:
+        fields = fields_of(recipe)
+    except DataError:
+        return
+    build(recipe, fields)
 
 
 def origins(recipe: Recipe) -> Iterator[dict[str, Any]]:
@@ -163,7 +192,8 @@ def validate_command(
     code: Code = None,
     as_json: Json = False,
 ) -> None:
-    """Check recipes: keys, types, ranges and names. Exit code 3 and all faults for a wrong one."""
+    """Check recipes: keys, types, ranges, names, and that the layers fit each other and the data.
+    Exit code 3 and all faults of the first stage that has any."""
     names = check_all(recipe, changes(set_file, override), code)
     if as_json:
         _print_json({"valid": names})
@@ -299,6 +329,9 @@ def schema_command(
     fragment: Annotated[
         bool, typer.Option("--fragment", help="Of files for `extends`, which need not be whole.")
     ] = False,
+    output: Annotated[
+        str | None, typer.Option(metavar="FILE", help="File to write instead of stdout.")
+    ] = None,
     code: Code = None,
     as_json: Json = False,
 ) -> None:
@@ -309,7 +342,10 @@ def schema_command(
     from paddlecli.config.plugins import load_code
 
     load_code(code or ())
-    typer.echo(schema_text(fragment), nl=False)
+    if output is not None:
+        _write(_target(output, assets.SCHEMA), schema_text(fragment), force=True)
+    else:
+        typer.echo(schema_text(fragment), nl=False)
 
 
 def schema_text(fragment: bool = False) -> str:

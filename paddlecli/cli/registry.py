@@ -142,7 +142,10 @@ def blocks(found: dict[str, Any]) -> list[str]:
 
     from paddlecli.cli.output import table
 
-    blocks = [f"{found['name']}  ({found['module']})", found["text"].partition("\nArgs:")[0].strip()]
+    blocks = [
+        f"{found['name']}  ({found['module']})",
+        found["text"].partition("\nArgs:")[0].strip(),
+    ]
     if found.get("reads"):
         rows = [
             (f"{r['name']} ..." if r["many"] else r["name"], r["shape"]) for r in found["reads"]

@@ -8,17 +8,9 @@ from dataclasses import dataclass, field, replace
 from paddlecli.config.blocks import LOOPS, Given, defaults, filled_node, step_of
 from paddlecli.config.nodes import Node, Origin, Path
 from paddlecli.config.registry import KINDS, LAYERS
-from paddlecli.config.schema import (
-    CallbackCall,
-    Data,
-    InitializerCall,
-    LayerCall,
-    LossCall,
-    MetricCall,
-    NamedModel,
-    Optimizer,
-)
+from paddlecli.config.schema import CallbackCall, Data, MetricCall, Optimizer
 from paddlecli.config.schema import Schedule as ScheduleSection
+from paddlecli.config.schema_network import InitializerCall, LayerCall, LossCall, NamedModel
 from paddlecli.config.sections import Called, Named, pick_model, pick_optimizer
 
 

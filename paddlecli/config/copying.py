@@ -20,8 +20,6 @@ from paddlecli.config.recipe import Recipe
 from paddlecli.config.yaml_text import Source, decode
 from paddlecli.errors import ConfigError, Fault
 
-SCHEMA = "recipe.schema.json"
-"""The recipe language for editors, beside the shipped recipes."""
 _MODELINE = re.compile(r"^(#\s*yaml-language-server:\s*\$schema=)(\S+)", re.MULTILINE)
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./-]+")
@@ -29,9 +27,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./-]+")
 
 def modeline(folder: FilePath) -> str:
     """The first line of a recipe in `folder`, which tells editors the language."""
-    return (
-        f"# yaml-language-server: $schema={_relative(assets.directory('recipes') / SCHEMA, folder)}"
-    )
+    return f"# yaml-language-server: $schema={_relative(assets.directory('recipes') / assets.SCHEMA, folder)}"
 
 
 def copy_of(name: str, target: FilePath, shown: str, overrides: Sequence[str] = ()) -> str:

@@ -22,9 +22,21 @@ from paddlecli import assets
 from paddlecli.config import shape
 from paddlecli.config.describe import argument_text, summary
 from paddlecli.config.dump import writable
+from paddlecli.config.json_parts import (
+    A_REFERENCE,
+    REFERENCE,
+    Json,
+    key_of,
+    limited,
+    line,
+    nullable,
+    only,
+    or_reference,
+    pointer,
+)
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import KINDS, Entry, Parameter, call_in
-from paddlecli.config.schema import LayerCall, WrittenModel
+from paddlecli.config.schema_network import LayerCall, WrittenModel
 from paddlecli.config.sections import (
     ONE_OPTIMIZER,
     WRITTEN,
@@ -36,17 +48,8 @@ from paddlecli.config.sections import (
 )
 from paddlecli.errors import ConfigError
 
-Json = dict[str, Any]
 DRAFT = "http://json-schema.org/draft-07/schema#"
-REFERENCE = r"\$[{A-Za-z_]"
-"""Any value may be text that refers to another one: `${train.seed}`, `${env:SEED:0}`, and in a block
-to one of its arguments: `$size`."""
 _TYPES = {int: "integer", float: "number", str: "string", bool: "boolean"}
-_BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
-_LENGTHS = {"min_length": "min", "max_length": "max"}
-
-
-_REFERENCE: Json = {"type": "string", "pattern": REFERENCE}
 
 
 def _has(*keys: str) -> Json:
@@ -59,7 +62,7 @@ FIRST_BRANCH: dict[Callable[[Any], str], Json] = {
         "anyOf": [
             _has(*ONE_OPTIMIZER),
             {"maxProperties": 0},
-            {"not": {"additionalProperties": {"anyOf": [{"type": "object"}, _REFERENCE]}}},
+            {"not": {"additionalProperties": {"anyOf": [{"type": "object"}, A_REFERENCE]}}},
         ]
     },
 }
@@ -99,30 +102,11 @@ def json_schema(*, fragment: bool = False) -> Json:
     return {
         "$schema": DRAFT,
         "title": "paddlecli recipe",
-        "description": _line(Recipe.__doc__),
+        "description": line(Recipe.__doc__),
         "type": "object",
         **root,
         "definitions": dict(sorted(schema.definitions.items())),
     }
-
-
-def _line(text: str | None) -> str:
-    return " ".join((text or "").split())
-
-
-def _pointer(name: str) -> Json:
-    escaped = name.replace("~", "~0").replace("/", "~1").replace("%", "%25").replace(" ", "%20")
-    return {"$ref": f"#/definitions/{escaped}"}
-
-
-def _or_reference(schema: Json) -> Json:
-    """The schema, or a text with a reference in it. Keywords for numbers, lists and mappings leave
-    text alone and the other way round, so one schema serves both and its messages stay short."""
-    kind = schema["type"]
-    if "string" in kind:
-        return schema
-    kinds = [kind] if isinstance(kind, str) else kind
-    return {**schema, "type": [*kinds, "string"], "pattern": REFERENCE}
 
 
 class _Schema:
@@ -133,10 +117,11 @@ class _Schema:
 
     def define(self, name: str, make: Callable[[], Json]) -> Json:
         """A pointer to the definition `name`, which is made when it is first asked for."""
-        if name not in self.definitions:
-            self.definitions[name] = {}  # so that a section which holds itself comes to an end
-            self.definitions[name] = make()
-        return _pointer(name)
+        key = key_of(name)
+        if key not in self.definitions:
+            self.definitions[key] = {}  # so that a section which holds itself comes to an end
+            self.definitions[key] = make()
+        return pointer(key)
 
     # -- sections ----------------------------------------------------------------------------------
     def section(self, model: type[BaseModel], form: _Form) -> Json:
@@ -150,7 +135,7 @@ class _Schema:
     def _written(self, model: type[BaseModel], form: _Form) -> Json:
         """Layers may have the names of blocks where there are any."""
         return {
-            "description": _line(model.__doc__),
+            "description": line(model.__doc__),
             "if": {"required": ["blocks"]},
             "then": self.section(model, replace(form, blocks=True)),
             "else": self.define("WrittenModel.plain", lambda: self._object(model, form)),
@@ -158,7 +143,7 @@ class _Schema:
 
     def _object(self, model: type[BaseModel], form: _Form) -> Json:
         found: Json = {
-            "description": _line(model.__doc__),
+            "description": line(model.__doc__),
             "type": "object",
             "properties": self._properties(model, form),
             "additionalProperties": model.model_config.get("extra") != "forbid",
@@ -172,8 +157,8 @@ class _Schema:
             found["allOf"] = self._registered(model, form)
             found["properties"]["name"] = self._names(model.kind, found["properties"]["name"])
         if issubclass(model, OneOf):
-            found["anyOf"] = [_only(n, model.model_fields) for n in model.model_fields]
-        found, shorthand = _or_reference(found), getattr(model, "shorthand", None)
+            found["anyOf"] = [only(n, model.model_fields) for n in model.model_fields]
+        found, shorthand = or_reference(found), getattr(model, "shorthand", None)
         if shorthand is None:
             return found
         return {"description": found["description"], "anyOf": [found, self.of(shorthand, _Form())]}
@@ -206,7 +191,7 @@ class _Schema:
         names = {"enum": list(entries), "enumDescriptions": [summary(e) for e in entries.values()]}
         return {
             "description": f"{described['description']} A registered {kind}.",
-            "anyOf": [names, _REFERENCE],
+            "anyOf": [names, A_REFERENCE],
         }
 
     def _registered(self, model: type[Named], form: _Form) -> list[Json]:
@@ -257,7 +242,7 @@ class _Schema:
         bare = [n for n, e in entries.items() if not any(p.required for p in e.parameters.values())]
         name: Json = {"type": "string", "anyOf": [{"enum": bare}, {"pattern": REFERENCE}]}
         return {
-            "description": _line(model.__doc__),
+            "description": line(model.__doc__),
             "anyOf": [keys, {"type": "string"} if block else name],
         }
 
@@ -285,7 +270,7 @@ class _Schema:
                     "minProperties": 1,
                     "maxProperties": 1,
                 },
-                _REFERENCE,
+                A_REFERENCE,
             ],
         }
 
@@ -295,36 +280,36 @@ class _Schema:
         call = call_in(annotation)
         if call is not None:
             pointer = self.define(f"{call.kind} call", lambda: self._nested_call(call.kind))
-            return _nullable(pointer) if type(None) in get_args(annotation) else pointer
+            return nullable(pointer) if type(None) in get_args(annotation) else pointer
         target = shape.bare(annotation)
         metadata = shape.metadata(annotation)
         picker = next((m.discriminator for m in metadata if isinstance(m, Discriminator)), None)
         if get_origin(target) in (Union, types.UnionType):
             return self._union(get_args(target), picker, form)
-        return _limited(self._plain(target, form), metadata)
+        return limited(self._plain(target, form), metadata)
 
     def _union(self, members: tuple[Any, ...], picker: Any, form: _Form) -> Json:
         found = [self.of(m, form) for m in members if m is not type(None)]
         if picker in FIRST_BRANCH and len(found) == 2:
             return {"if": FIRST_BRANCH[picker], "then": found[0], "else": found[1]}
         whole = found[0] if len(found) == 1 else {"anyOf": found}
-        return _nullable(whole) if type(None) in members else whole
+        return nullable(whole) if type(None) in members else whole
 
     def _plain(self, target: Any, form: _Form) -> Json:
         origin, inside = get_origin(target), get_args(target)
         if target in _TYPES:
-            return _or_reference({"type": _TYPES[target]})
+            return or_reference({"type": _TYPES[target]})
         if target is Path:
             return {"type": "string", "minLength": 1}
         if target is type(None):
             return {"type": "null"}
         if origin is Literal:
             words = {"enum": list(inside)}
-            return {"anyOf": [words, _REFERENCE]}
+            return {"anyOf": [words, A_REFERENCE]}
         if origin in (list, tuple) or target in (list, tuple):
-            return _or_reference(self._list(origin is tuple, inside, form))
+            return or_reference(self._list(origin is tuple, inside, form))
         if origin is dict:
-            return _or_reference(self._mapping(inside, form))
+            return or_reference(self._mapping(inside, form))
         if isinstance(target, type) and issubclass(target, BaseModel):
             return self.section(target, form)
         return {} if target is Any else self._by_pydantic(target)
@@ -397,43 +382,3 @@ def _sections_in(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(target, type) and issubclass(target, BaseModel):
         return [target]
     return [s for a in get_args(target) if a is not Ellipsis for s in _sections_in(a)]
-
-
-def _only(key: str, keys: Iterable[str]) -> Json:
-    """That key is given and no other."""
-    nothing: Json = {"type": "null"}
-    others = {k: nothing if k != key else {"not": nothing} for k in keys}
-    return {"required": [key], "properties": others}
-
-
-def _nullable(schema: Json) -> Json:
-    kind = schema.get("type")
-    if kind is None:
-        return {"anyOf": [schema, {"type": "null"}]}
-    kinds = [kind] if isinstance(kind, str) else kind
-    return {**schema, "type": [*kinds, "null"]}
-
-
-def _limited(schema: Json, metadata: Iterable[Any]) -> Json:
-    """The schema with the ranges, lengths and patterns of an Annotated type."""
-    found = dict(schema)
-    for item in metadata:
-        for inner in item.metadata if isinstance(item, FieldInfo) else [item]:
-            found.update(_limits(inner, found))
-    return found
-
-
-def _limits(item: Any, schema: Json) -> Json:
-    found: Json = {}
-    for attribute, keyword in _BOUNDS.items():
-        if getattr(item, attribute, None) is not None:
-            found[keyword] = getattr(item, attribute)
-    what = "Items" if "array" in schema.get("type", ()) else "Length"
-    what = "Properties" if "object" in schema.get("type", ()) else what
-    for attribute, side in _LENGTHS.items():
-        if getattr(item, attribute, None) is not None:
-            found[side + what] = getattr(item, attribute)
-    pattern = getattr(item, "pattern", None)
-    if pattern is not None:
-        found["pattern"] = f"(?:{pattern})|{REFERENCE}"
-    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import re
 import sys
 import traceback
@@ -154,7 +155,7 @@ def _import_file(path: Path) -> None:
 
 
 def _module_name(path: Path) -> str:
-    return f"paddlecli_user_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    return f"paddlecli_user_{path.stem}_{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
 
 
 def _forget(module: str) -> None:

@@ -19,11 +19,11 @@ from paddlecli.config.schema import (
     EarlyStopping,
     MetricCall,
     MetricName,
-    Model,
     Optimizer,
     Predict,
     Train,
 )
+from paddlecli.config.schema_network import Model
 from paddlecli.config.sections import Section
 from paddlecli.config.types import Name
 from paddlecli.errors import Fault, Where
@@ -110,10 +110,11 @@ class Recipe(Section):
         layer = fault.where.key
         named = not layer or layer in fault.message
         message = fault.message if named else f"{fault.message} (in `{layer}`)"
-        uses = tuple(replace(u, text=u.text or self._written_at(u)[0]) for u in fault.uses)
-        return replace(
-            fault, message=message, where=replace(fault.where, text=text, key=key), uses=uses
+        where = replace(fault.where, text=text, key=key)
+        uses = tuple(
+            replace(u, text=t, key=k) for u in fault.uses for t, k in [self._written_at(u)]
         )
+        return replace(fault, message=message, where=where, uses=uses)
 
     def _written_at(self, where: Where) -> tuple[str, str]:
         """The source line of a place, and the key whose value begins there."""

@@ -63,6 +63,9 @@ section that calls something else than the inherited one (another `name`, anothe
   `-o 'expect."test.loss".min=1'`.
 - `--set-file key.key=FILE`: a setting that takes text gets what the file holds, without the last
   line end; any other reads the file as YAML, and its errors point into the file.
+
+Both replace what stands at the key as a whole, a section too: `-o train={{epochs: 3}}` leaves all
+other settings of `train` at their defaults, `-o train.epochs=3` leaves them as they are.
 """
 _SHOW = {
     "model": "paddlecli model show NAME", "data set": "paddlecli dataset show NAME",

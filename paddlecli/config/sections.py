@@ -110,13 +110,17 @@ class Called(Section):
         return mapping_or_name(value)
 
     @model_validator(mode="after")
-    def _one_call(self) -> Called:
+    def _agree(self) -> Called:
+        self.one_call()
+        return self
+
+    def one_call(self) -> None:
+        """Complain unless exactly one name is called."""
         if len(self.model_extra or {}) != 1:
             complain(
                 f"expected exactly one {self.kind} here, found "
                 f"{', '.join(f'`{k}`' for k in self.model_extra or {}) or 'none'}"
             )
-        return self
 
     @property
     def call(self) -> str:

@@ -142,8 +142,12 @@ def _check_size(card: Card, path: Path, wanted: Wanted) -> None:
 
 def reasons(card: Card, files: Iterable[str]) -> str:
     """Where the files that were taken by hand come from, in one line."""
-    known = glance.imported(card.name)
-    return "; ".join(f"{name} is {known[name].origin} ({known[name].reason})" for name in files)
+    known, groups = glance.imported(card.name), dict[str, list[str]]()
+    for name in files:
+        origin = known[name].origin
+        text = name if origin == name else f"{name} from {origin}"
+        groups.setdefault(known[name].reason, []).append(text)
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in groups.items())
 
 
 def remember(card: Card, file: str, entry: Imported) -> None:

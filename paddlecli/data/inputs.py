@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paddlecli.data import images
 from paddlecli.data.columns import Column
@@ -130,16 +131,19 @@ def _natural(path: Path) -> list[tuple[int, int, str]]:
 
 def stack(preprocessing: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Column]:
     """The input columns of a batch of good records."""
-    columns = {}
-    for target in inputs_of(preprocessing):
-        rows = [r.arrays[target["name"]] for r in records]
-        if not target.get("axes"):
-            columns[target["name"]] = Column(np.stack(rows))
-            continue
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum([len(r) for r in rows], out=offsets[1:])
-        columns[target["name"]] = Column(np.concatenate(rows), (offsets,))
-    return columns
+    return {
+        f["name"]: stacked([r.arrays[f["name"]] for r in records], bool(f.get("axes")))
+        for f in inputs_of(preprocessing)
+    }
+
+
+def stacked(rows: Sequence[NDArray[Any]], ragged: bool) -> Column:
+    """One column of single rows: side by side, or packed with offsets."""
+    if not ragged:
+        return Column(np.stack(rows))
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(r) for r in rows], out=offsets[1:])
+    return Column(np.concatenate(rows), (offsets,))
 
 
 def save_preprocessed(record: Record, folder: Path, number: int) -> list[Path]:

@@ -21,7 +21,7 @@ from paddlecli.data.readers.base import decode, split_lines
 from paddlecli.data.readers.delimited import cells_in
 from paddlecli.data.readers.jsonl import columns_of, json_object, parquet_rows
 from paddlecli.data.readers.text_files import sentences
-from paddlecli.data.records import Arrays, File, Kind, Record, guarded, label_of
+from paddlecli.data.records import Arrays, File, Kind, Record, guarded, inputs_of, label_of
 from paddlecli.data.transforms.text import Tokenise
 from paddlecli.errors import DataError, UsageError
 
@@ -103,8 +103,14 @@ def _row_of_cells(
     return record_of(spec, frame_of(held, file, [line]), name)
 
 
+def _inputs(spec: Spec) -> list[Field]:
+    """The fields that the model needs to predict."""
+    names = {f["name"] for f in inputs_of(spec)}
+    return [f for f in _KNOWN.fields(spec) if f.name in names]
+
+
 def _needed(spec: Spec) -> set[str]:
-    return {c for f in _KNOWN.fields(spec) if f.role == "input" for c in f.columns}
+    return {c for f in _inputs(spec) for c in f.columns}
 
 
 def _json(spec: Spec, file: File) -> Iterator[Record]:
@@ -165,7 +171,7 @@ _FORMS = {
 
 
 def _picture(spec: Spec, file: File) -> Record:
-    fields = [f for f in _KNOWN.fields(spec) if f.role == "input"]
+    fields = _inputs(spec)
     if len(fields) != 1 or not is_pictures(fields[0]):
         raise DataError(
             f"{file.name}: this model takes {', '.join(sorted(_needed(spec)))}, not a picture alone"
@@ -188,8 +194,9 @@ def record_of(spec: Spec, frame: Frame, name: str) -> Record:
         raise DataError(
             f"{name}: the column {', '.join(missing)} is missing; there are {', '.join(frame.columns)}"
         )
+    wanted = {f.name for f in _inputs(spec)}
     for field in _KNOWN.fields(spec):
-        if field.role == "input":
+        if field.name in wanted:
             inputs[field.name] = _value(field, frame)
         elif set(field.columns) <= set(frame.columns):
             try:
@@ -236,7 +243,7 @@ def _given(value: str, spec: Spec) -> Values:
 
 def _from_text(spec: Spec, text: str) -> Record:
     """The record of one text, for a model whose only input is made of one column of texts."""
-    inputs = [f for f in _KNOWN.fields(spec) if f.role == "input"]
+    inputs = _inputs(spec)
     columns = {c for f in inputs for c in f.columns}
     first = inputs[0].columns[0]
     if len(columns) != 1 or not any(

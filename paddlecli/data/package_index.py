@@ -20,7 +20,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
-from urllib.request import url2pathname
 
 from paddlecli import settings
 from paddlecli.data import cache, transfer
@@ -224,7 +223,7 @@ def _find_wheel(http: httpx.Client, index: str, source: PackageSource) -> str:
 
 def _page(http: httpx.Client, url: str) -> str:
     if url.startswith("file:"):
-        page = Path(url2pathname(unquote(urlsplit(url).path))) / "index.html"
+        page = transfer.local_path(url) / "index.html"
         try:
             return page.read_text("utf-8", errors="replace")
         except OSError as error:

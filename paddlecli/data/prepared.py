@@ -71,7 +71,7 @@ def _identity(found: Found) -> list[Any]:
 
 def _short(plain: Mapping[str, Any]) -> str:
     text = json.dumps(plain, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:24]
 
 
 @remembered
@@ -80,7 +80,7 @@ def code_version() -> str:
     folder = Path(paddlecli.data.__file__).parent
     digest = hashlib.sha256()
     for path in [*sorted((folder / "readers").glob("*.py")), *(folder / f"{m}.py" for m in _CODE)]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        digest.update(os.fsencode(path.name) + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 

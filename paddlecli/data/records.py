@@ -245,7 +245,13 @@ def _values_from_fields(spec: Spec, given: Mapping[str, str]) -> Record:
 
 
 def inputs_of(spec: Spec) -> list[dict[str, Any]]:
-    return [f for f in spec["fields"] if f["role"] == "input"]
+    """The fields that a prediction reads: all inputs, or those that the model says it needs."""
+    needed = spec.get("needed")
+    return [
+        f
+        for f in spec["fields"]
+        if f["role"] == "input" and (needed is None or f["name"] in needed)
+    ]
 
 
 def _divided(spec: Spec, name: str, arrays: Arrays) -> Record:

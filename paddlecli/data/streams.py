@@ -4,7 +4,8 @@ in training.
 A field of pictures has transforms that always do the same, and behind the first random one the rest.
 The first part is done once and held as one array of bytes, if all pictures get one size and the array
 stays below the limit; else every picture is read and made anew. What a row becomes is the same both
-ways, and depends on (seed, epoch, row) alone.
+ways, and depends on (seed, epoch, row) alone. Beside what is held, the rows of a request take at most
+64 MiB, and one more request is made ahead in a thread (`engine/requests.py`, `engine/ahead.py`).
 """
 
 from __future__ import annotations
@@ -100,6 +101,16 @@ class PictureStream:
     ) -> None:
         self.recipe, self.seed, self.workers = recipe, seed, workers
         self.held: NDArray[Any] | None = None
+        foreign = [
+            type(s).__name__
+            for s in recipe.steps
+            if not type(s).__module__.startswith("paddlecli.")
+        ]
+        if workers and foreign:
+            raise ConfigError(
+                f"data.workers: other processes do not know {foreign[0]}, which is code of your own",
+                hint="set it to 0: pictures are then made in threads",
+            )
         first = recipe.first_part(0) if not faults.gather else None
         self._read(faults, first, limit)
 
@@ -225,7 +236,7 @@ class PictureStream:
         for file, source in zip(self.recipe.files, self.recipe.sources, strict=True):
             path = Path(file) if Path(file).is_absolute() else Path(source).parent / file
             size = path.stat().st_size if path.exists() else -1
-            digest.update(f"{path.parent.name}/{path.name}/{size};".encode())
+            digest.update(os.fsencode(f"{path.parent.name}/{path.name}/{size};"))
         return digest.digest()
 
     @property

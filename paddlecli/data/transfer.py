@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 from urllib.request import url2pathname
 
 from paddlecli import __version__, settings
@@ -213,13 +213,18 @@ def accept(target: Target) -> None:
     )
 
 
+def local_path(url: str) -> Path:
+    """The file that a file:// address means."""
+    return Path(url2pathname(urlsplit(url).path))
+
+
 def _copy(url: str, target: Target, progress: Progress) -> None:
-    source = Path(url2pathname(unquote(urlsplit(url).path)))
+    source = local_path(url)
     try:
         size = source.stat().st_size
         stream = source.open("rb")
     except OSError as error:
-        raise Unfit(f"{source}: {error.strerror}") from None
+        raise Unfit(error.strerror or str(error)) from None
     with stream:
         _check_length(size, target.wanted)
         progress.start(target.path.name, target.wanted.size, url)

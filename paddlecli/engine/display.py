@@ -171,7 +171,7 @@ class Copied:
         lines = "".join(f"{now()} {line}\n" for line in text.splitlines())
         with (
             saving(self._path, "make room, or give another --log-file"),
-            self._path.open("a", encoding="utf-8") as file,
+            self._path.open("a", encoding="utf-8", errors="surrogateescape") as file,
         ):
             file.write(lines)
 

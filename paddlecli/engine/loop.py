@@ -11,18 +11,17 @@ which events are before it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paddlecli.data.columns import Dataset, Rows
-from paddlecli.engine import modeldir
+from paddlecli.engine import finite, modeldir
 from paddlecli.engine.ahead import Ahead
-from paddlecli.engine.averages import by_iteration, keys_of, reporters
+from paddlecli.engine.averages import FINITE, by_iteration, keys_of, reporters
 from paddlecli.engine.callbacks import Callbacks
 from paddlecli.engine.checkpoint import Snapshot, Store
 from paddlecli.engine.display import Display, Moment
@@ -272,31 +271,8 @@ class Trainer:
         self.means.log.add(
             "not_finite", step, {"epoch": self.place.epoch + 1, "rows": rows, **numbers}
         )
-        shown = ", ".join(map(str, rows[:8])) + (
-            f" ... ({len(rows)} rows)" if len(rows) > 8 else ""
-        )
-        saved = self._last_good()
-        return NumericalError(
-            f"step {step + 1}: the loss is not finite (rows {shown} of the training data); the update was not made; {saved}",
-            hint="a smaller learning rate, gradient clipping or cleaner data may help; the rows are in metrics.jsonl",
-        )
-
-    def _last_good(self) -> str:
-        kept = list(self.means.run.checkpoints.glob("step-*"))
-        return (
-            f"the last good checkpoint is {max(kept).name}"
-            if kept
-            else "no checkpoint had been saved before it"
-        )
-
-    def _check_finite(self, model: Mapping[str, NDArray[Any]]) -> None:
-        """A step whose loss was finite may still have taken a parameter beyond all bounds: that is never saved."""
-        for name, value in model.items():
-            if value.dtype.kind == "f" and not np.isfinite(value).all():
-                raise NumericalError(
-                    f"step {self.place.step}: {name} is not finite, though the loss was; {self._last_good()}",
-                    hint="a smaller learning rate or gradient clipping may help",
-                )
+        losses = {name: value for name, value in numbers.items() if name != FINITE}
+        return finite.halted(step, rows, losses, self.means.run)
 
     # -- the end of an epoch ----------------------------------------------------------------------------------------
     def _end_epoch(self) -> None:
@@ -397,21 +373,14 @@ class Trainer:
             **self.callbacks.state(),
         }
         model, rest = means.machine.arrays(self.prepared.graph)
-        self._check_finite(model)
+        finite.check(model, place.step, means.run)
         folder = means.store.save(Snapshot(model, rest, state, choice))
         if best is None or is_best:
             modeldir.renew(means.run.model, folder)
         means.run.write("summary.json", {"step": place.step, "epoch": place.epoch, "last": place.latest,
-                                         "best": self.best()})  # fmt: skip
+                                         "best": means.watch.best_of(place)})  # fmt: skip
         self._saved = place.state()
         self.callbacks.saved(folder)
-
-    def best(self) -> dict[str, Any] | None:
-        """The best measurement and what it was of."""
-        best, watched = self.place.best, self.means.watch.best
-        if best is None or watched is None:
-            return None
-        return {**asdict(best), "metric": watched.name, "mode": "min" if watched.smaller else "max"}
 
 
 def _batch_sizes(work: Work, batch_size: int, iterations: int) -> NDArray[np.int64]:

@@ -78,6 +78,18 @@ def prepare(
     replace(folder / REPORT, json_page(report))
 
 
+def needed(graph: Graph) -> list[str]:
+    """The inputs that predicting reads; evaluation may read more, as the network's labels are."""
+    from paddlecli.graph.ir import flat
+
+    entry = graph.entries.get(graph.roles.get("predict", ""))
+    if entry is None:
+        return list(graph.inputs)
+    nodes = flat(entry.items)
+    used = {t.name.partition("@")[0] for n in nodes for t in n.inputs if t.role == "input"}
+    return sorted(used | {t.name for t in entry.outputs.values() if t.role == "input"})
+
+
 def _write_vocabularies(folder: Path, tables: Mapping[str, Any]) -> dict[str, Any]:
     """Writes the words to files; gives the files' names and the entries for unknown words."""
     found = {}
@@ -172,6 +184,7 @@ def open_model(folder: Path) -> Model:
     preprocessing["vocabularies"] = _read_vocabularies(
         folder, preprocessing.get("vocabularies", {})
     )
+    preprocessing["needed"] = needed(graph)
     return Model(folder, graph, values, preprocessing, labels, read_json(folder / REPORT), note)
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from paddlecli.compiler.pipeline import compile_graph
 from paddlecli.config.plugins import CodeFile
-from paddlecli.data.columns import Column, Split
-from paddlecli.data.inputs import read_inputs, save_preprocessed, stack
+from paddlecli.data.columns import Split
+from paddlecli.data.inputs import read_inputs, save_preprocessed, stack, stacked
 from paddlecli.data.records import Record, inputs_of
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.engine import rundir, stored
@@ -234,7 +234,8 @@ class Predictor:
         )
         if self.measuring is None or not all(wanted <= set(r.labels) for r in records):
             return
-        labels = {name: Column(np.stack([r.labels[name] for r in records])) for name in wanted}
+        ragged = {f.name for f in self._spec.fields if f.axes}
+        labels = {n: stacked([r.labels[n] for r in records], n in ragged) for n in wanted}
         whole = Split("inputs", {**split.columns, **labels})
         maker = Maker(self.machine.artifact, [Call(self.measuring)], self._spec, whole, len(whole))
         self.machine.run(maker.make(np.arange(len(whole)), 0, 1, 0, gather=True), whole)

@@ -10,7 +10,7 @@ from paddlecli.compiler.artifact import Artifact
 from paddlecli.compiler.optimizer import optimizers
 from paddlecli.compiler.pipeline import compile_graph
 from paddlecli.config.recipe import Recipe
-from paddlecli.config.schema import Input, WrittenModel
+from paddlecli.config.schema_network import Input, WrittenModel
 from paddlecli.data.columns import Dataset, Split
 from paddlecli.data.loader import Loader
 from paddlecli.data.opening import describe, open_dataset

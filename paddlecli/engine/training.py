@@ -217,7 +217,7 @@ class Training:
             seconds=seconds,
             samples_per_second=trainer.samples_per_second,
             metrics=metrics,
-            best=trainer.best(),
+            best=self.watch.best_of(place),
             exit_code=code,
             saved=modeldir.saved_as(self.run.model),
             profile=self.machine.profile(),

@@ -8,8 +8,8 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.schema import CONDITION, Mode
@@ -22,7 +22,7 @@ Reason = Literal[
 Metrics = Mapping[str, Mapping[str, float]]
 _MODES: dict[str, Mode] = {
     **dict.fromkeys(("loss", "error", "mae", "mse", "rmse", "perplexity", "distance"), "min"),
-    **dict.fromkeys(("accuracy", "auc", "f1", "precision", "recall", "r2", "bleu"), "max"),
+    **dict.fromkeys(("accuracy", "auc", "f1", "precision", "recall", "r2", "bleu", "top"), "max"),
 }
 _SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
@@ -30,7 +30,7 @@ _SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.
 def usual_mode(name: str) -> Mode | None:
     """Which way a metric is better, where its name says so: `min` for `test.loss`, `max` for `macro_f1`."""
     words = name.rpartition(".")[2].removesuffix("_batch_mean").split("_")
-    return _MODES.get(words[-1])
+    return _MODES.get(words[-1]) or _MODES.get(words[-1].rstrip("0123456789"))
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,13 @@ class Watch:
             place.lead, place.stall = value, 0
         else:
             place.stall += 1
+
+    def best_of(self, place: Place) -> dict[str, Any] | None:
+        """The best measurement so far, and what it was of: `metric`, `mode`, `value`, `step`, `epoch`, `metrics`."""
+        if self.best is None or place.best is None:
+            return None
+        mode: Mode = "min" if self.best.smaller else "max"
+        return {**asdict(place.best), "metric": self.best.name, "mode": mode}
 
     def reason(self, place: Place) -> Reason | None:
         """Why the training ends at this place before its last epoch; None when it goes on."""

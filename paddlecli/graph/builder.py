@@ -30,10 +30,12 @@ MOST_ELEMENTS = 1 << 40
 """Of one tensor, for each unit of its symbol."""
 
 
-def fault(origin: Origin, text: str) -> ConfigError:
+def fault(
+    origin: Origin, text: str, expected: str = "", nearest: tuple[str, ...] = ()
+) -> ConfigError:
     """A graph error at its recipe line: ``text`` names the op and the numbers."""
     where = Where(origin.file, origin.line, origin.column, origin.path, "")
-    return ConfigError(text, faults=[Fault(text, where)])
+    return ConfigError(text, faults=[Fault(text, where, expected, nearest)])
 
 
 class Emitter:

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import METRICS, MODELS
-from paddlecli.config.schema import Entry as EntrySection
-from paddlecli.config.schema import MetricCall, NamedModel, WrittenModel
+from paddlecli.config.schema import MetricCall
+from paddlecli.config.schema_network import Entry as EntrySection
+from paddlecli.config.schema_network import NamedModel, WrittenModel
 from paddlecli.errors import ConfigError, Fault
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Entry, Graph, Origin, Tensor, Update

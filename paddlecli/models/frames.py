@@ -72,9 +72,8 @@ def look_up(net: Network, name: str, names: Names, reader: str) -> Tensor:
         raise Unread
     if name not in names:
         near = close_names(name, set(names))
-        there = f"did you mean {' or '.join(near)}?" if near else f"there are {_listed(names)}"
         why = f"[{reader}] reads {name!r}, but nothing before it has that name"
-        raise fault(net.origin, f"{why}; {there}")
+        raise fault(net.origin, why, f"one of {_listed(names)}", near)
     return names[name]
 
 

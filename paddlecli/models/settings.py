@@ -14,7 +14,7 @@ from typing import Any
 
 from paddlecli.config.nodes import close_names
 from paddlecli.config.recipe import Recipe
-from paddlecli.config.schema import ParameterSettings
+from paddlecli.config.schema_network import ParameterSettings
 from paddlecli.errors import Fault
 from paddlecli.graph.ir import Graph, ParameterInfo
 

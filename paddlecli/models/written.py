@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from paddlecli.config.blocks import LOOPS, filled
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import LAYERS, LOSSES
-from paddlecli.config.schema import Block, Entry, Input, LayerCall, LossCall, WrittenModel
+from paddlecli.config.schema_network import Block, Entry, Input, LayerCall, LossCall, WrittenModel
 from paddlecli.errors import ConfigError, Fault, UserCodeError
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Origin, Tensor, Update

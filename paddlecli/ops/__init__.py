@@ -2,7 +2,7 @@
 
 ``paddlecli/ops/<op>.py`` holds an :class:`~paddlecli.ops.base.Op` instance called ``OP``; its kernels are in
 ``core/ops/<op>.c`` (and ``.cu``). Nothing lists the ops: :func:`get` imports the file of that name.
-Users' code adds ops of its own, whose kernels are in a library that it names (:func:`add`).
+Users' code adds ops of its own, whose kernels are in a library that it names (:func:`add_op`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_shipped() | _own.keys()))
 
 
-def add(op: Op, library: str | Path) -> Op:
+def add_op(op: Op, library: str | Path) -> Op:
     """Adds a user's op, as its code file does while it is imported.
 
     Args:

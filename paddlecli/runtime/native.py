@@ -8,6 +8,7 @@ compared with the library's, text by text, when the plan is created.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -87,6 +88,12 @@ def _package_folders() -> list[Path]:
     return [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
 
 
+def headers() -> Path:
+    """Where the headers lie that libraries of ops are compiled with."""
+    installed = folder() / "include"
+    return installed if installed.is_dir() else Path(__file__).parents[2] / "core" / "include"
+
+
 def library_name(backend: str = "cpu") -> str:
     """File name of a backend's library on this system."""
     name = BACKENDS[backend]
@@ -131,7 +138,7 @@ def _open_ops(library: Any, backend: str, path: Path) -> None:
     fault = ffi().new("pk_error *")
     if not hasattr(library, "pk_load_ops"):
         raise ResourceError("this core loads no libraries of ops", hint="build the core again")
-    if library.pk_load_ops(str(path).encode(), fault) != OK:
+    if library.pk_load_ops(os.fsencode(path), fault) != OK:
         text = ffi().string(fault.message).decode("utf-8", "replace")
         raise ConfigError(f"{path}: {text.removeprefix(f'{path}: ')}")
     found = set(_signatures(library))

@@ -3,7 +3,7 @@
     python tests/bench/bench_own_data.py
 
 Files are made in a temporary folder. Times are processor seconds, which other programs on the machine
-do not change; `MB/s` is of the file. For pictures also the share of a training's time that it waits.
+do not change, of all threads together; `MB/s` is of the file.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ def tables(folder: Path) -> None:
     path = folder / "t.csv"
     path.write_text(",".join(names) + "\n" + "\n".join(lines) + "\n")
     read("csv", path, label="y", task="classification")
-    rows = (dict(zip(names, [*map(float, r[:-1]), r[-1]], strict=True)) for r in (x.split(",") for x in lines))
+    rows = (
+        dict(zip(names, [*map(float, r[:-1]), r[-1]], strict=True))
+        for r in (x.split(",") for x in lines)
+    )
     path = folder / "t.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)) + "\n")
     read("jsonl", path, label="y", task="classification")
@@ -76,7 +79,9 @@ def texts(folder: Path) -> None:
     """Thirty words a line."""
     chance = random.Random(0)
     path = folder / "t.txt"
-    path.write_text("".join(f"k{i % 3}\t{' '.join(chance.choices(WORDS, k=30))}\n" for i in range(ROWS)))
+    path.write_text(
+        "".join(f"k{i % 3}\t{' '.join(chance.choices(WORDS, k=30))}\n" for i in range(ROWS))
+    )
     read("text_lines", path)
 
 
@@ -90,8 +95,17 @@ def pictures(folder: Path) -> None:
         Image.fromarray(small).resize((160, 120), Image.Resampling.BICUBIC).save(place, quality=90)
     some = [{"random_crop": {"size": [64, 64]}}, "flip", "normalise"]
     read("image_folder", folder / "pictures", size=[72, 72], what="decoded and held")
-    held = read("image_folder", folder / "pictures", size=[72, 72], transforms=some, what="with random ones")
-    files = read("image_folder", folder / "pictures", size=[72, 72], transforms=some, memory_mb=0, what="from files")
+    held = read(
+        "image_folder", folder / "pictures", size=[72, 72], transforms=some, what="with random ones"
+    )
+    files = read(
+        "image_folder",
+        folder / "pictures",
+        size=[72, 72],
+        transforms=some,
+        memory_mb=0,
+        what="from files",
+    )
     rows = np.arange(PICTURES)
     told("crop and flip, held", PICTURES, lambda: held["train"].take(rows, 0))
     told("decode, crop and flip, from files", PICTURES, lambda: files["train"].take(rows, 0))
@@ -107,7 +121,11 @@ def orders() -> None:
     bucket = Loader(data, 64, shuffle="full", bucket=50)
     told("order of an epoch, bucket of 50", len(data), lambda: bucket.order(0))
     order = bucket.order(0)
-    told("batches gathered in Python", len(data), lambda: [data.take(order[i : i + 64]) for i in range(0, len(order), 64)])
+    told(
+        "batches gathered in Python",
+        len(data),
+        lambda: [data.take(order[i : i + 64]) for i in range(0, len(order), 64)],
+    )
 
 
 if __name__ == "__main__":

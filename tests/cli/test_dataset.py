@@ -159,7 +159,8 @@ def small_mnist(folder: Path, count: int = 120) -> Path:
     """Four files with MNIST's names and other content: the label is the brightness."""
     folder.mkdir()
     labels = bytes(i % 10 for i in range(count))
-    images = b"".join(bytes([25 * n]) * 784 for n in labels)
+    spot = bytes(i // 28 in range(9, 19) and i % 28 in range(9, 19) for i in range(784))
+    images = b"".join(bytes(20 * (n + 1) * inside for inside in spot) for n in labels)
     for part in ("train", "t10k"):
         (folder / f"{part}-labels-idx1-ubyte").write_bytes(idx(labels, count))
         (folder / f"{part}-images-idx3-ubyte").write_bytes(idx(images, count, 28, 28))
@@ -192,7 +193,10 @@ def test_unofficial_data_are_marked_everywhere(cli: Path) -> None:
     trained = paddlecli("train", "--config", "recognize_digits/softmax", "--run-dir", "run",
                         "--epochs", "1", "-o", "train.batch_size=40")  # fmt: skip
     assert "mnist (unofficial copy): 120 train, 120 test" in trained.stderr
-    assert "mnist is an unofficial copy: train-images-idx3-ubyte.gz is" in trained.stderr
+    assert (
+        "mnist is an unofficial copy: train-images-idx3-ubyte.gz from train-images-idx3"
+        in trained.stderr
+    )
     record = json.loads((cli / "run" / "run.json").read_text())
     assert record["data"]["unofficial"] is True
     assert "unofficial copy" in paddlecli("evaluate", "run").stderr
@@ -258,14 +262,11 @@ def test_download_all_goes_on_behind_a_failure(cli: Path) -> None:
     assert "could not be fetched" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["cifar100", "wmt14", "conll05", "flowers", "mq2007"])
-def test_info_says_what_is_unknown(cli: Path, name: str) -> None:
-    found = json.loads(run("info", name, "--json").stdout)
-    assert found["licence"] and found["citation"] and found["homepage"]
-    for file in found["files"]:
-        assert file["md5"] and {"bytes", "sha256", "path"} <= set(file)
-    text = run("info", name).stdout
-    assert ("size unknown" in text) == any(f["bytes"] is None for f in found["files"])
+def test_info_says_what_is_unknown(cli: Path) -> None:
+    files = json.loads(run("info", "conll05", "--json").stdout)["files"]
+    assert files[0]["bytes"] is None and files[0]["sha256"] is None and len(files[0]["md5"]) == 32
+    text = run("info", "conll05").stdout
+    assert text.count("size unknown") == 3 and text.count("can be done without") == 4
 
 
 def test_a_set_that_nothing_reads(cli: Path) -> None:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
+from paddlecli.cli.app import main
+from paddlecli.config import plugins
 from paddlecli.config.registry import KINDS
 
-from .runs import run, strict
+from .runs import environment, run, strict
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
 TEXT = PAGE.read_text()
 COMMANDS = [
-    line.removeprefix("$ paddlecli ")
+    line.removeprefix("$ ")
     for block in re.findall(r"```console\n(.*?)```", TEXT, re.S)
     for line in block.splitlines()
 ]
+COMPILER = shutil.which("cc")
 DATA = {
     "points.txt": "0.3 0.4 0.5;0.6 0.8 1.0\n-0.5 1.2 1.3;0.8 -0.6 1.0\n",
     "houses.csv": "area,rooms,price\n"
@@ -31,7 +39,7 @@ def blocks(folder: Path) -> None:
     """Writes the page's files."""
     code = "\n".join(re.findall(r"```python\n(.*?)```", TEXT, re.S))
     (folder / "mine.py").write_text(code)
-    for name, text in re.findall(r"```yaml (\S+)\n(.*?)```", TEXT, re.S):
+    for name, text in re.findall(r"```\w+ (\S+)\n(.*?)```", TEXT, re.S):
         (folder / name).write_text(text)
     for name, text in DATA.items():
         (folder / name).write_text(text)
@@ -42,9 +50,22 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which every command of the page was run, in order, as it stands there."""
     folder = tmp_path_factory.mktemp("extending")
     blocks(folder)
-    for command in COMMANDS:
-        run(folder, *shlex.split(command))
+    with plugins.isolated(), chdir(folder):
+        for command in COMMANDS:
+            if "cube" not in command:
+                assert main(shlex.split(command)[1:]) == 0, command
     return folder
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+def test_an_op_with_kernels_in_c(tmp_path: Path) -> None:
+    """Compiled by the page's command, and trained in a process of its own, since a library stays loaded."""
+    blocks(tmp_path)
+    compiling, training = (command for command in COMMANDS if "cube" in command)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environ = {**environment(tmp_path), "PATH": path}
+    subprocess.run(["bash", "-c", compiling], cwd=tmp_path, env=environ, check=True)
+    run(tmp_path, *shlex.split(training)[1:])
 
 
 def test_there_is_an_example_of_every_kind() -> None:

@@ -34,18 +34,19 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 SOURCE = """
 #include "pk_library.h"
 
-typedef struct cube { float *y; const float *x, *dy; } cube;
+typedef struct cube { float *y; const float *x, *dy; int add; } cube;
 
 static void forward_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     (void)thread, (void)scratch;
     const cube *k = context;
-    for (int64_t i = begin; i < end; i++) k->y[i] = k->x[i] * k->x[i] * k->x[i];
+    for (int64_t i = begin; i < end; i++) k->y[i] = k->x[i] * k->x[i] * k->x[i] + (k->add ? k->y[i] : 0.0f);
 }
 
 static void backward_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     (void)thread, (void)scratch;
     const cube *k = context;
-    for (int64_t i = begin; i < end; i++) k->y[i] = 3.0f * k->x[i] * k->x[i] * k->dy[i];
+    for (int64_t i = begin; i < end; i++)
+        k->y[i] = 3.0f * k->x[i] * k->x[i] * k->dy[i] + (k->add ? k->y[i] : 0.0f);
 }
 
 /* x [n] -> y [n] */
@@ -56,14 +57,14 @@ static pk_status cube_forward(const pk_call *call) {
         if (pk_f32(x)[i] > call->attr[0].f)
             return pk_fail(call, PK_BAD_DATA, x->ndim ? i / (n / x->dim[0]) : 0, "x is %g, at most %g is cubed",
                            (double)pk_f32(x)[i], call->attr[0].f);
-    cube k = {pk_f32(&call->out[0]), pk_f32(x), NULL};
+    cube k = {pk_f32(&call->out[0]), pk_f32(x), NULL, pk_adds(call, 0)};
     pk_parallel(call, n, 1024, forward_task, &k);
     return PK_OK;
 }
 
 /* x, dy [n] -> dx [n] */
 static pk_status cube_backward(const pk_call *call) {
-    cube k = {pk_f32(&call->out[0]), pk_f32(&call->in[0]), pk_f32(&call->in[1])};
+    cube k = {pk_f32(&call->out[0]), pk_f32(&call->in[0]), pk_f32(&call->in[1]), pk_adds(call, 0)};
     pk_parallel(call, pk_count(&call->in[0]), 1024, backward_task, &k);
     return PK_OK;
 }
@@ -100,7 +101,7 @@ class Cube(Op):
         return {"y": args["x"] ** 3}
 
 
-ops.add(Cube(), Path(__file__).with_name("cube.so"))
+ops.add_op(Cube(), Path(__file__).with_name("cube.so"))
 
 
 @LAYERS.register("cubed")

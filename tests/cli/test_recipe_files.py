@@ -197,3 +197,5 @@ def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["$schema"] == "http://json-schema.org/draft-07/schema#"
     assert json.loads(call(capsys, "schema", "--json")) == found
     assert json.loads(call(capsys, "schema", "--fragment")) != found
+    assert call(capsys, "schema", "--output", "own.json") == ""
+    assert Path("own.json").read_text(encoding="utf-8") == text

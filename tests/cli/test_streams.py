@@ -251,11 +251,18 @@ def test_bytes_that_are_no_text(locale: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "darwin", reason="this system's file names are UTF-8")
 def test_a_training_from_a_name_of_bytes(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + BYTES)).write_text(DIGITS, encoding="utf-8")
-    found = shown(tmp_path, "train", b"./" + BYTES, "--json")
+    found = shown(tmp_path, "train", b"./" + BYTES, "--run-dir", b"run\xfe", "--json")
     assert found.code == 0, found.err
     folder = Path(strict(found.out.decode())["run_dir"])
+    assert os.fsencode(folder) == b"run\xfe"
     arguments = strict((tmp_path / folder / "run.json").read_text(encoding="utf-8"))["arguments"]
     assert os.fsencode(arguments[1]) == b"./" + BYTES
+    for command in (
+        ["evaluate", b"run\xfe"],
+        ["train", "--resume", b"run\xfe", "-o", "train.epochs=4"],
+    ):
+        found = shown(tmp_path, *command, "--json")
+        assert found.code == 0, found.err
 
 
 def test_markup_in_texts_is_shown_as_it_is(tmp_path: Path) -> None:

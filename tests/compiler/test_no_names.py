@@ -12,7 +12,7 @@ from paddlecli import ops
 from paddlecli.assets import directory
 from paddlecli.config.load import load_recipe
 from paddlecli.config.registry import MODELS
-from paddlecli.config.schema import WrittenModel
+from paddlecli.config.schema_network import WrittenModel
 from paddlecli.models import build
 
 TOP = Path(__file__).parents[2]

@@ -109,11 +109,15 @@ optimizer: {name: sgd, learning_rate: 0.1}
 """
 
 
-def huge(folder: Path, clip: Mapping[str, float], table: bool) -> tuple[Road, Batch]:
+def huge(
+    folder: Path, clip: Mapping[str, float], table: bool, accumulate: bool = False
+) -> tuple[Road, Batch]:
     """A loss of 1e36 whose gradient, in a weight or in the table, is beyond float32."""
-    whole = graph_of(recipe_of(HUGE, folder))
+    text = HUGE.replace("sparse: true", "sparse: false") if accumulate else HUGE
+    whole = graph_of(recipe_of(text, folder))
     attrs = optimizer_op("adam").variants()[0]
-    road = Road(whole, {"default": OptimizerSpec("default", "adam", attrs, {}, clip)})
+    spec = OptimizerSpec("default", "adam", attrs, {}, clip)
+    road = Road(whole, {"default": spec}, accumulate=accumulate)
     big, small = 1e21, 5e-4
     road.write({n: np.zeros(road.places[n].shape) for n in whole.parameters})
     columns: dict[str, Any] = {"x": np.zeros((1, 2)), "i": np.array([1]), "y": np.zeros((1, 1))}
@@ -129,14 +133,29 @@ def huge(folder: Path, clip: Mapping[str, float], table: bool) -> tuple[Road, Ba
 
 
 @pytest.mark.parametrize("table", [False, True], ids=["dense", "table"])
-def test_a_gradient_that_is_not_finite_where_its_norm_is_taken(table: bool, tmp_path: Path) -> None:
-    """Clipping by the global norm sees it: the loss is finite, the step halts and changes nothing."""
-    road, batch = huge(tmp_path, {"global_norm": 1.0}, table)
+@pytest.mark.parametrize("clip", CLIPS, ids=lambda clip: "-".join(clip) or "none")
+def test_a_gradient_that_is_not_finite(
+    clip: Mapping[str, float], table: bool, tmp_path: Path
+) -> None:
+    """The loss is finite; the step halts and changes nothing, whether its norm is taken for clipping or not."""
+    road, batch = huge(tmp_path, clip, table)
     (entry,) = road.graph.roles["train"]
     before = road.everything(but=["metric"])
     step = road.step(entry, batch)
-    assert np.isfinite(step.loss) and step.numbers["gradient_norm"] == np.inf
+    assert np.isfinite(step.loss)
+    if "global_norm" in clip:
+        assert step.numbers["gradient_norm"] == np.inf
     assert step.status == "halted" and step.numbers["finite"] == 0
+    same(before, road.everything(but=["metric"]))
+
+
+def test_a_gradient_of_accumulated_parts(tmp_path: Path) -> None:
+    """It is looked at when all parts are in."""
+    road, batch = huge(tmp_path, {}, False, accumulate=True)
+    first, _ = road.artifact.roles["accumulate"]
+    assert road.step(first, batch).status == "done"
+    before = road.everything(but=["metric"])
+    assert road.step(road.artifact.roles["apply"], batch).status == "halted"
     same(before, road.everything(but=["metric"]))
 
 

@@ -23,7 +23,7 @@ from paddlecli.config import nodes, shape
 from paddlecli.config.dump import to_yaml
 from paddlecli.config.load import Recipe
 from paddlecli.config.registry import KINDS, Parameter, Registry, call_in
-from paddlecli.config.schema import WrittenModel
+from paddlecli.config.schema_network import WrittenModel
 from paddlecli.config.sections import Called, Named, OneOf
 from paddlecli.config.yaml_text import Source, parse
 from paddlecli.errors import ConfigError, Fault

@@ -48,6 +48,26 @@ def test_mnist_card_knows_the_official_files(shared_data: Path) -> None:
         assert (shared_data / "mnist" / file.name).stat().st_size == file.bytes
 
 
+def test_cards_have_the_checksums_of_the_original(shared_data: Path) -> None:
+    """Every row of the table of files that the original fetched, but for its trained models."""
+    text = (shared_data / "OFFICIAL.md").read_text()
+    rows = [line.split("|") for line in text.splitlines() if line.count("|") == 6]
+    table = {(r[1].strip(), r[2].strip()): (r[4].strip()[:32], r[5].strip()) for r in rows[2:]}
+    modules = {c.original_cache or "": c for c in map(shipped, assets.names("datasets"))}
+    modules["conll05"], modules["cifar"] = shipped("conll05"), shipped("cifar10")
+    checked = 0
+    for (module, name), (md5, size) in table.items():
+        if name in ("trained model", "dev+test.tgz (named, not used)"):
+            continue
+        file = modules[module].file(name)
+        assert file.md5 == md5, name
+        known = size.split(" ")[0].replace(",", "")
+        if known.isdecimal() and "(a)" not in size and "+" not in size:
+            assert file.bytes == int(known), name
+        checked += 1
+    assert checked == 16
+
+
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
@@ -68,6 +88,17 @@ def test_mnist_card_knows_the_official_files(shared_data: Path) -> None:
             MINIMAL + "files:\n  - {name: ../a, bytes: 1, sha256: " + "0" * 64 + "}\n",
             8,
             "plain file",
+        ),
+        (MINIMAL + "files:\n  - {name: a, bytes: 1}\n", 8, "neither sha256 nor md5"),
+        (
+            MINIMAL + "fields:\n  - {name: x, role: input, dtype: int64, vocabulary: word}\n",
+            1,
+            "no vocabulary word",
+        ),
+        (
+            MINIMAL + f"files:\n  - {{name: a, md5: {'0' * 32}, members: [{{path: 'a('}}]}}\n",
+            8,
+            "no regular expression",
         ),
         ("", 0, "empty"),
         ("name: [\n", 2, ""),

@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 import pytest
 from bad_server import Answer, Server, serving
+from packing import put, tar
 
 from paddlecli.data import cache, transfer
 from paddlecli.data.cards import Card, shipped
@@ -566,3 +567,36 @@ def test_the_original_kept_some_files_under_other_names(
     folder.mkdir(parents=True)
     (folder / "imdb%2Fa.gz").write_bytes(BODY)
     assert cache.locate(toy)["a.gz"] == folder / "imdb%2Fa.gz"
+
+
+# --- mirrors on this machine ---
+
+
+def test_a_mirror_with_the_layout_of_the_original_cache(
+    tmp_path: Path, make_card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = {"name": "a.gz", "bytes": len(BODY), "sha256": sha(BODY), "cached_as": "x%2Fa.gz"}
+    toy = make_card(original_cache="toys", files=[entry])
+    (tmp_path / "mirror" / "toys").mkdir(parents=True)
+    (tmp_path / "mirror" / "toys" / "x%2Fa.gz").write_bytes(BODY)
+    monkeypatch.setenv("PADDLECLI_MIRROR", (tmp_path / "mirror").as_uri())
+    download(toy)
+    assert stored(toy).read_bytes() == BODY
+
+
+def test_a_mirror_whose_archive_was_packed_anew(
+    tmp_path: Path, make_card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is taken if the members are the published ones, and only then."""
+    member = {"path": "m", "sha256": sha(CONTENT)}
+    toy = make_card(files=[{"name": "a.tgz", "md5": "0" * 32, "members": [member]}])
+    path = put(tmp_path / "mirror" / "toy" / "a.tgz", tar({"m": CONTENT}, "xz"))
+    monkeypatch.setenv("PADDLECLI_MIRROR", (tmp_path / "mirror").as_uri())
+    (fetched,) = download(toy)
+    assert fetched.path.read_bytes() == path.read_bytes()
+    assert cache.present(toy)["a.tgz"].wanted.official
+    (again,) = download(toy)
+    assert again.source is None
+    put(path, tar({"m": CONTENT + b"x"}))
+    with pytest.raises(NetworkError, match="m is another one"):
+        download(toy, force=True)

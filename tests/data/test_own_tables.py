@@ -369,9 +369,9 @@ def test_predict_reads_rows_as_training_did(tmp_path: Path) -> None:
     assert second.arrays["x"][2:].tolist() == [0, 0, 0] and not second.labels
     assert third.error is not None and "line 4: a: 'x' is not a number" in third.error
     assert fourth.error is not None and "line 5 has 2 cells, not 5" in fourth.error
-    given = list(read_inputs(frozen, [], ["a=1", "b=10", "colour=red"]))[0]
+    given = next(iter(read_inputs(frozen, [], ["a=1", "b=10", "colour=red"])))
     assert given.arrays["x"].tolist() == values(data, "x")[0]
-    missing = list(read_inputs(frozen, [], ["a=1", "b=10"]))[0]
+    missing = next(iter(read_inputs(frozen, [], ["a=1", "b=10"])))
     assert missing.error == "--field: colour is missing"
 
 

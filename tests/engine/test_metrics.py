@@ -20,6 +20,7 @@ from paddlecli.engine.evaluation import Evaluator
 from paddlecli.engine.machine import Machine
 from paddlecli.engine.prepare import fields_of
 from paddlecli.errors import ConfigError, DataError
+from paddlecli.graph.serialize import from_yaml, to_yaml
 from paddlecli.models.build import build
 
 ROWS, CLASSES, TYPES = 203, 4, 3
@@ -87,13 +88,19 @@ def columns() -> dict[str, Column]:
 
 
 def measure(
-    folder: Path, metrics: str, batch: int = 64, threads: int = 1, **changed: Column
+    folder: Path,
+    metrics: str,
+    batch: int = 64,
+    threads: int = 1,
+    stored: bool = False,
+    **changed: Column,
 ) -> dict[str, float]:
     """What an evaluation reports for the metrics of a recipe."""
     (folder / "r.yaml").write_text(RECIPE + metrics)
     recipe = load_recipe(folder / "r.yaml")
     spec = fields_of(recipe)
-    artifact = compile_graph(build(recipe, spec), {})
+    graph = build(recipe, spec)
+    artifact = compile_graph(from_yaml(to_yaml(graph)) if stored else graph, {})
     entry = artifact.entries[artifact.roles["evaluate"]]
     split = Split("test", {**columns(), **changed})
     machine = Machine(artifact, threads=threads)
@@ -335,6 +342,7 @@ def test_any_cut(tmp_path: Path) -> None:
     whole = measure(tmp_path, text, ROWS)
     for batch, threads in ((1, 1), (7, 3), (64, 1), (ROWS, 3)):
         assert measure(tmp_path, text, batch, threads) == whole
+    assert measure(tmp_path, text, stored=True) == whole  # as a run keeps its network
 
 
 @pytest.mark.parametrize("metric", BAD)

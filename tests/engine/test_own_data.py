@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import own_files
 import pytest
 
 from paddlecli import evaluate, fit, load_recipe, predict
+from paddlecli.config.registry import TRANSFORMS
 from paddlecli.data.own import _LAST
 from paddlecli.engine.rundir import RunDir
 from paddlecli.errors import ConfigError, DataError
@@ -17,8 +19,8 @@ from paddlecli.errors import ConfigError, DataError
 from .tiny_runs import same_results
 
 RECIPES: dict[str, tuple[list[str], str, float]] = {
-    "table_classification": (["data.categories=[colour]"], "accuracy", 0.9),
-    "table_regression": (["data.categories=[town]"], "r2", 0.9),
+    "table_classification": (["data.categories=[colour]", "train.epochs=25"], "accuracy", 0.9),
+    "table_regression": (["data.categories=[town]", "train.epochs=40"], "r2", 0.9),
     "text": ([], "accuracy", 0.9),
     "pictures": (["train.epochs=8"], "accuracy", 0.9),
 }
@@ -197,3 +199,70 @@ def test_bucketed_batches_train(files: Path, tmp_path: Path) -> None:
     same_results(tmp_path / "a", tmp_path / "b")
     _LAST.clear()
     assert RunDir(tmp_path / "a").read("run.json")["status"] == "completed"
+
+
+def test_tagged_sentences_from_training_to_tags(files: Path, tmp_path: Path) -> None:
+    words = {"the": "D", "a": "D", "dog": "N", "cat": "N", "runs": "V", "sits": "V"}
+    chance = random.Random(3)
+    lines = ("\n".join(f"{w} {words[w]}" for w in chance.choices(list(words), k=chance.randint(2, 6)))
+             for _ in range(80))  # fmt: skip
+    (files / "tags.txt").write_text("\n\n".join(lines) + "\n")
+    (files / "t.yaml").write_text(
+        "data: {name: conll, train: tags.txt, columns: [word, tag], inputs: [word], label: tag, split: {test: 0.2}}\n"
+        "model:\n  inputs:\n    word: {dtype: int64, ragged: word}\n    tag: {dtype: int64, ragged: word, role: label}\n"
+        "  layers:\n    - {embedding: {size: 7, dim: 8}, from: word}\n    - {fc: {size: 3}, name: scores}\n"
+        "  loss: {softmax_with_cross_entropy: {}, from: [scores, tag]}\n  outputs: {scores: scores}\n"
+        "optimizer: {name: adam, learning_rate: 0.05}\nmetrics: [accuracy]\ntrain: {epochs: 10, batch_size: 8}\n"
+    )
+    fit(files / "t.yaml", run_dir=tmp_path / "run")
+    (files / "new.conll").write_text("the\ndog\n\na\ncat\nsits\n")
+    found = predict(tmp_path / "run", [str(files / "new.conll")], texts=["the cat runs"])
+    assert [p.as_dict()["labels"] for p in found] == [["D", "N"], ["D", "N", "V"], ["D", "N", "V"]]
+    labelled = predict(tmp_path / "run", [str(files / "tags.txt")])
+    assert len(list(labelled)) == 80 and labelled.metrics()["accuracy"] == 1
+
+
+def test_predict_asks_only_for_what_the_answer_needs(files: Path, tmp_path: Path) -> None:
+    """An input that only the loss reads, as the target of a translation."""
+    (files / "t.csv").write_text("a,b\n" + "".join(f"{i},{2 * i}\n" for i in range(20)))
+    (files / "t.yaml").write_text(
+        "data: {name: csv, train: t.csv, fields: {a: {columns: a}, b: {columns: b}}}\n"
+        "model:\n  inputs: {a: {shape: [1]}, b: {shape: [1]}}\n  layers:\n    - {fc: {size: 1}, from: a, name: p}\n"
+        "  loss: {square_error_cost: {}, from: [p, b]}\n  outputs: {p: p}\n"
+        "optimizer: {name: adam, learning_rate: 0.03}\ntrain: {epochs: 60, batch_size: 2, eval_every: 0}\ncheckpoint: {every_epochs: 0}\n"
+    )
+    fit(files / "t.yaml", run_dir=tmp_path / "run")
+    (found,) = predict(tmp_path / "run", fields=["a=3"])
+    assert found.as_dict()["prediction"] == pytest.approx(6, abs=0.5)
+    (missing,) = predict(tmp_path / "run", fields=["b=3"])
+    assert missing.error == "--field: a is missing"
+    labelled = predict(tmp_path / "run", [str(files / "t.csv")])
+    assert len(list(labelled)) == 20 and labelled.metrics()["loss"] < 0.5
+
+
+def test_a_transform_of_ones_own(files: Path, tmp_path: Path) -> None:
+    """It comes with `--code`, for predictions too."""
+    (files / "mine.py").write_text(
+        "from paddlecli.config.registry import TRANSFORMS\n"
+        "from paddlecli.data.frame import Values\n"
+        "from paddlecli.data.transforms.base import Transform\n\n"
+        "@TRANSFORMS.register('times')\n"
+        "class Times(Transform):\n"
+        "    takes = ('numbers',)\n"
+        "    def __init__(self, *, by: float = 2.0) -> None:\n        self.by = by\n"
+        "    def apply(self, values, faults):\n        return Values('numbers', values.rows * self.by)\n"
+    )
+    (files / "t.csv").write_text("a,b\n" + "".join(f"{i},{i}\n" for i in range(8)))
+    (files / "t.yaml").write_text(
+        "data: {name: csv, train: t.csv, fields: {x: {columns: a, transforms: [{times: {by: 3}}]}, "
+        "y: {role: label, columns: b}}}\n"
+        "model: {name: mlp, hidden: [4]}\noptimizer: {name: sgd, learning_rate: 0.01}\n"
+    )
+    with pytest.raises(ConfigError, match="unknown transform `times`"):
+        load_recipe(files / "t.yaml")
+    with TRANSFORMS.isolated():
+        fit(files / "t.yaml", code=["mine.py"], run_dir=tmp_path / "run")
+        (found,) = predict(tmp_path / "run", fields=["a=1"])
+        assert found.error is None
+    with pytest.raises(ConfigError, match="--code"):
+        list(predict(tmp_path / "run", fields=["a=1"]))

@@ -396,3 +396,20 @@ def test_nothing_is_written_for_a_bad_recipe(recipe_file: Path, tmp_path: Path) 
     with pytest.raises(ConfigError):
         fit(load_recipe(recipe_file, ["train.loop=[nothing]"]))
     assert before() == known
+
+
+def test_gradient_that_is_not_finite(tmp_path: Path) -> None:
+    """The loss of weights that are 0 is fine, their slope is 1e60: the error says so, and blames the batch that made it."""
+    file = tmp_path / "steep.yaml"
+    file.write_text(
+        "name: steep\ndata: {name: uci_housing}\noptimizer: {name: sgd, learning_rate: 0.1}\n"
+        "model:\n  inputs: {x: {shape: [13]}, y: {shape: [1], role: label}}\n"
+        "  layers:\n    - {fc: {size: 1, bias: false, weight_init: {constant: {value: 0}}}}\n"
+        "    - {scale: {a: 1.0e+30}}\n    - {scale: {a: 1.0e+30}, name: b}\n"
+        "  loss: {square_error_cost: {}, from: [b, y]}\n"
+        "train: {epochs: 1, batch_size: 20, shuffle: none}\n"
+    )
+    with pytest.raises(NumericalError, match=r"step 1: a gradient is not finite, though the loss is"):
+        fit(load_recipe(file), Options(run_dir=tmp_path / "x"))
+    event = events(tmp_path / "x", "not_finite")[0]
+    assert event["step"] == 0 and event["rows"] == list(range(20)) and event["loss"] > 0

@@ -107,7 +107,7 @@ model:
     assert load_recipe(path, ["model.blocks.b.arguments.n=5"]).as_dict()["model"]["blocks"]["b"][
         "arguments"
     ] == {"n": 5}
-    with pytest.raises(ConfigError, match="-o:1:.*`size` must be at least 1, got -1"):
+    with pytest.raises(ConfigError, match=r"-o:1:.*`size` must be at least 1, got -1"):
         load_recipe(path, ["model.layers.0.b.n=-1"])
 
 

@@ -90,12 +90,12 @@ FAULTS = {
     "unknown from": (plain("""  layers:
     - {fc: {size: 3}, from: x, name: hidden}
     - {fc: {size: 1}, from: hiden, name: p}  # HERE
-"""), r"^\[fc\] reads 'hiden', but nothing before it has that name; did you mean hidden\?", ""),
+"""), r"^\[fc\] reads 'hiden', but nothing before it has that name$", ""),
     "unknown from of a loss": (ONE + INPUTS + """  layers: [{fc: {size: 1}, from: x, name: p}]
   loss: {square_error_cost: {}, from: [other, y]}  # HERE
-""", r"^\[square_error_cost\] reads 'other', .* there are p, q, r, w, x, y$", ""),
+""", r"^\[square_error_cost\] reads 'other', but nothing before it has that name$", ""),
     "unknown output": (plain("  layers: [{fc: {size: 1}, from: x, name: p}]\n  outputs:\n    z: nothing  # HERE\n"),
-                       r"^\[outputs\] reads 'nothing', .* there are p, q, r, w, x, y$", ""),
+                       r"^\[outputs\] reads 'nothing', but nothing before it has that name$", ""),
     "block inputs": (plain("""  blocks:
     pair: {inputs: [a, b], layers: [{fc: {size: 1}, from: [a, b]}]}
   layers:
@@ -110,7 +110,7 @@ FAULTS = {
     "shape of a memory": (plain(CELL.replace("size: 2", "size: 3") + "  layers:\n    - {scan: {block: cell}, from: q, name: p}  # HERE\n"),
                           r"^\[scan\] memory 'h' is f32\[n\(s\), 2\], its next value f32\[n\(s\), 3\]", "p"),
     "next of a memory": (plain(CELL.replace("next: g}", "next: gone}  # HERE") + "  layers: [{scan: {block: cell}, from: q, name: p}]\n"),
-                         r"^\[memories\] reads 'gone', .* there are a, g, h", "p"),
+                         r"^\[memories\] reads 'gone', but nothing before it has that name", "p"),
     "start of a memory": (plain(CELL.replace("next: g}", "next: g, start: x}") + "  layers:\n    - {scan: {block: cell}, from: q, name: p}  # HERE\n"),
                           r"^\[scan\] memory 'h' is f32\[N, 2\], its start f32\[N, 4\]", "p"),
     "batch norm in a loop": (plain(CELL.replace("name: g}", "name: u}\n        - {batch_norm: {}, name: g}  # HERE")
@@ -293,6 +293,15 @@ def test_a_registered_network_names_the_line_of_its_name(tmp_path: Path) -> None
         "this network needs exactly one input; the data set 'generated' has x (input), q (input)"
     )
     assert found.where.line == (HEAD + ONE).count("\n") + 2
+
+
+def test_a_name_that_nothing_has_comes_with_those_that_exist(tmp_path: Path) -> None:
+    layers = "  layers:\n    - {fc: {size: 1}, from: x, name: hidden}\n    - {tanh: {}, from: hiden, name: p}\n"
+    with pytest.raises(ConfigError) as caught:
+        graph_of(recipe_of(HEAD + plain(layers), tmp_path))
+    (found,) = caught.value.faults
+    assert (found.nearest, found.expected) == (("hidden",), "one of hidden, q, r, w, x, y")
+    assert found.where.key == "model.layers.1"
 
 
 MANY = (

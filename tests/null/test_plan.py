@@ -154,7 +154,7 @@ def test_metrics_and_losses_have_their_names(load: Load) -> None:
     graph, specs = load("mixed")
     found = compile_graph(graph, specs)
     evaluate = found.entries["eval_step"]
-    assert {k: (op, attrs.get("k")) for k, (op, attrs, _) in evaluate.metrics.items()} == {
+    assert {k: (m.op, m.attrs.get("k")) for k, m in evaluate.metrics.items()} == {
         "surprise": ("mean_metric", None), "top2": ("accuracy", 2), "accuracy": ("accuracy", 1),
     }  # fmt: skip
     weight = found.arguments[0]
@@ -207,7 +207,7 @@ def stored(graph: Graph, source: str = "graph.yaml") -> Graph:
     """The graph with the origins that a stored one has: the layer paths alone."""
 
     def place(origin: Origin) -> Origin:
-        return Origin(source, 0, 0, origin.path)
+        return Origin(source, 0, 0, origin.path, origin.kind)
 
     def node(n: Node) -> Node:
         return replace(n, origin=place(n.origin))
@@ -219,7 +219,7 @@ def stored(graph: Graph, source: str = "graph.yaml") -> Graph:
             else node(i)
             for i in e.items
         ]
-        return replace(e, items=items)
+        return replace(e, items=items, updates=[replace(u, origin=Origin()) for u in e.updates])
 
     return replace(graph, entries={k: entry(e) for k, e in graph.entries.items()})
 

@@ -66,7 +66,7 @@ class ColourJitter(PictureTransform):
         if picture.shape[2] == 3:
             grey = (made @ np.asarray([0.299, 0.587, 0.114]))[:, :, None]
             made = grey + (made - grey) * colour
-        return np.rint(np.clip(made, 0, 255)).astype(np.uint8)
+        return np.asarray(np.rint(np.clip(made, 0, 255)), np.uint8)
 
 
 @TRANSFORMS.register("erase")
