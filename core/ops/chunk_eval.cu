@@ -75,10 +75,11 @@ pk_status check(const pk_call *call, const pk_view *tags, const int64_t *offsets
                           check_sequence{gate, pk_i64(tags), offsets, outside, what});
 }
 
-/* inference, label [T] or [T, 1] on one axis, state [3]; attributes chunk_types, scheme, excluded */
+/* inference, label [T] or [T, 1] on one axis, state [3]; attributes chunk_types, scheme, excluded
+ */
 pk_status forward(const pk_call *call) {
-    const scheme known[SCHEMES] = {{2, 0, 1, -1, -1}, {2, -1, 0, 1, -1}, {4, 0, 1, 2, 3},
-                                   {1, -1, -1, -1, -1}};
+    const scheme known[SCHEMES] = {
+        {2, 0, 1, -1, -1}, {2, -1, 0, 1, -1}, {4, 0, 1, 2, 3}, {1, -1, -1, -1, -1}};
     const pk_view *inference = &call->in[0], *label = &call->in[1];
     const int64_t types = call->attr[0].i, which = call->attr[1].i;
     const int64_t *excluded = call->attr[2].list;
@@ -93,17 +94,23 @@ pk_status forward(const pk_call *call) {
     const int64_t n = inference->sequences, *offsets = inference->offsets;
     PK_TRY(check(call, inference, offsets, n, types * s.tags,
                  "inferred tag %lld is not within 0 .. %lld"));
-    PK_TRY(check(call, label, offsets, n, types * s.tags, "label tag %lld is not within 0 .. %lld"));
+    PK_TRY(
+        check(call, label, offsets, n, types * s.tags, "label tag %lld is not within 0 .. %lld"));
     PK_TRY(pk_take_state(call, 2, 0));
-    count_sequence k = {
-        pk_i64(&call->out[0]), pk_i64(inference), pk_i64(label), offsets, s, types, excluded[0], {}};
+    count_sequence k = {pk_i64(&call->out[0]),
+                        pk_i64(inference),
+                        pk_i64(label),
+                        offsets,
+                        s,
+                        types,
+                        excluded[0],
+                        {}};
     for (int64_t i = 0; i < excluded[0]; i++) k.excluded[i] = excluded[i + 1];
     return pk_each(call, n, k);
 }
 } /* namespace */
 
-PK_OP(
-    chunk_eval,
-    {"chunk_eval.forward(inference: i64, label: i64, state: i64; chunk_types: int, scheme: int, excluded: list) -> "
-     "(state_out: i64)",
-     forward});
+PK_OP(chunk_eval, {"chunk_eval.forward(inference: i64, label: i64, state: i64; chunk_types: int, "
+                   "scheme: int, excluded: list) -> "
+                   "(state_out: i64)",
+                   forward});

@@ -1,7 +1,9 @@
-/* edit_distance: the fewest insertions, deletions and substitutions that turn a sequence into another. */
+/* edit_distance: the fewest insertions, deletions and substitutions that turn a sequence into
+ * another. */
 #include "pk_kernel.h"
 
-/* Sequences of tokens: packed with offsets, or rows of `width` tokens of which `length` count (all where it is NULL). */
+/* Sequences of tokens: packed with offsets, or rows of `width` tokens of which `length` count (all
+ * where it is NULL). */
 typedef struct tokens {
     const int64_t *ids, *offsets, *length;
     int64_t width;
@@ -9,13 +11,15 @@ typedef struct tokens {
 
 typedef struct task_data {
     tokens hyps, refs;
-    const int64_t *ignored;   /* count, then ids */
-    int64_t *work;            /* for each sequence: 2 * refs + 1 */
-    float *y;                 /* [sequences] */
+    const int64_t *ignored; /* count, then ids */
+    int64_t *work;          /* for each sequence: 2 * refs + 1 */
+    float *y;               /* [sequences] */
     int normalized;
 } task_data;
 
-static int64_t start_of(const tokens *t, int64_t s) { return t->offsets ? t->offsets[s] : s * t->width; }
+static int64_t start_of(const tokens *t, int64_t s) {
+    return t->offsets ? t->offsets[s] : s * t->width;
+}
 
 static int64_t length_of(const tokens *t, int64_t s) {
     return t->length ? t->length[s] : t->offsets ? t->offsets[s + 1] - t->offsets[s] : t->width;
@@ -27,9 +31,11 @@ static int is_ignored(const int64_t *ignored, int64_t id) {
     return 0;
 }
 
-/* One row of the table at a time: cost[j] turns the hypothesis so far into the first j tokens of the reference. */
+/* One row of the table at a time: cost[j] turns the hypothesis so far into the first j tokens of
+ * the reference. */
 static int64_t distance(const task_data *k, int64_t s, int64_t *kept) {
-    const int64_t *hyp = k->hyps.ids + start_of(&k->hyps, s), *ref = k->refs.ids + start_of(&k->refs, s);
+    const int64_t *hyp = k->hyps.ids + start_of(&k->hyps, s),
+                  *ref = k->refs.ids + start_of(&k->refs, s);
     const int64_t rows = length_of(&k->hyps, s), all = length_of(&k->refs, s);
     int64_t *cost = k->work + 2 * start_of(&k->refs, s) + s, *wanted = cost, n = 0;
     for (int64_t j = 0; j < all; j++) n += !is_ignored(k->ignored, ref[j]);
@@ -39,7 +45,7 @@ static int64_t distance(const task_data *k, int64_t s, int64_t *kept) {
     for (int64_t j = 0; j <= n; j++) cost[j] = j;
     for (int64_t i = 0; i < rows; i++) {
         if (is_ignored(k->ignored, hyp[i])) continue;
-        int64_t corner = cost[0]++;   /* the row before, one column to the left */
+        int64_t corner = cost[0]++; /* the row before, one column to the left */
         for (int64_t j = 1; j <= n; j++) {
             const int64_t changed = corner + (hyp[i] != wanted[j - 1]);
             corner = cost[j];
@@ -50,7 +56,8 @@ static int64_t distance(const task_data *k, int64_t s, int64_t *kept) {
     return cost[n];
 }
 
-static void distance_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+static void distance_task(void *context, int64_t begin, int64_t end, int32_t thread,
+                          void *scratch) {
     (void)thread, (void)scratch;
     const task_data *k = context;
     for (int64_t s = begin; s < end; s++) {
@@ -74,21 +81,25 @@ static pk_status check_lengths(const pk_call *call, const char *what, const toke
     for (int64_t s = 0; t->length && s < n; s++) {
         const int64_t room = t->offsets ? t->offsets[s + 1] - t->offsets[s] : t->width;
         if (t->length[s] < 0 || t->length[s] > room)
-            return pk_fail(call, PK_BAD_DATA, s, "%s of %lld tokens, there are %lld", what, (long long)t->length[s],
-                           (long long)room);
+            return pk_fail(call, PK_BAD_DATA, s, "%s of %lld tokens, there are %lld", what,
+                           (long long)t->length[s], (long long)room);
     }
     return PK_OK;
 }
 
-/* hyps, refs [T], [T, 1] with offsets or [N, L]; their lengths [N] or none; y [N, 1]; work [2 * refs + N] */
+/* hyps, refs [T], [T, 1] with offsets or [N, L]; their lengths [N] or none; y [N, 1]; work [2 *
+ * refs + N] */
 static pk_status forward(const pk_call *call) {
-    task_data k = {.ignored = call->attr[1].list, .work = pk_i64(&call->out[1]), .y = pk_f32(&call->out[0]),
+    task_data k = {.ignored = call->attr[1].list,
+                   .work = pk_i64(&call->out[1]),
+                   .y = pk_f32(&call->out[0]),
                    .normalized = call->attr[0].i != 0};
-    const int64_t n = find(&call->in[0], &call->in[2], &k.hyps), m = find(&call->in[1], &call->in[3], &k.refs);
+    const int64_t n = find(&call->in[0], &call->in[2], &k.hyps),
+                  m = find(&call->in[1], &call->in[3], &k.refs);
     const int64_t room = 2 * pk_count(&call->in[1]) + n;
     if (n < 0 || n != m || pk_count(&call->out[0]) != n || pk_count(&call->out[1]) < room)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld hypotheses, %lld references, %lld results", (long long)n,
-                       (long long)m, (long long)pk_count(&call->out[0]));
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld hypotheses, %lld references, %lld results",
+                       (long long)n, (long long)m, (long long)pk_count(&call->out[0]));
     if (pk_adds(call, 0)) return pk_fail(call, PK_BAD_CALL, -1, "a distance cannot be added to");
     pk_status bad = check_lengths(call, "a hypothesis", &k.hyps, n);
     if (!bad) bad = check_lengths(call, "a reference", &k.refs, n);
@@ -96,13 +107,15 @@ static pk_status forward(const pk_call *call) {
         const int64_t *ref = k.refs.ids + start_of(&k.refs, s), all = length_of(&k.refs, s);
         int64_t kept = 0;
         for (int64_t j = 0; j < all && !kept; j++) kept += !is_ignored(k.ignored, ref[j]);
-        if (!kept) bad = pk_fail(call, PK_BAD_DATA, s, "an empty reference has no normalized distance");
+        if (!kept)
+            bad = pk_fail(call, PK_BAD_DATA, s, "an empty reference has no normalized distance");
     }
     if (bad) return bad;
     pk_parallel(call, n, 1, distance_task, &k);
     return PK_OK;
 }
 
-PK_OP(edit_distance,
-      {"edit_distance.forward(hyps: i64, refs: i64, hyps_length?: i64, refs_length?: i64; normalized: bool, "
-       "ignored: list) -> (y: f32, work: i64)", forward});
+PK_OP(edit_distance, {"edit_distance.forward(hyps: i64, refs: i64, hyps_length?: i64, "
+                      "refs_length?: i64; normalized: bool, "
+                      "ignored: list) -> (y: f32, work: i64)",
+                      forward});

@@ -11,7 +11,9 @@ struct tokens {
     const int64_t *ids, *offsets, *length;
     int64_t width;
     PK_DEVICE int64_t start(int64_t s) const { return offsets ? offsets[s] : s * width; }
-    PK_DEVICE int64_t room(int64_t s) const { return offsets ? offsets[s + 1] - offsets[s] : width; }
+    PK_DEVICE int64_t room(int64_t s) const {
+        return offsets ? offsets[s + 1] - offsets[s] : width;
+    }
     PK_DEVICE int64_t count(int64_t s) const { return length ? length[s] : room(s); }
 };
 
@@ -61,7 +63,8 @@ struct check_length {
     tokens t;
     const char *what;
     PK_DEVICE void operator()(int64_t s) const {
-        if (t.count(s) < 0 || t.count(s) > t.room(s)) pk_fault_at(gate, what, s, t.count(s), t.room(s));
+        if (t.count(s) < 0 || t.count(s) > t.room(s))
+            pk_fault_at(gate, what, s, t.count(s), t.room(s));
     }
 };
 struct check_reference {
@@ -94,7 +97,8 @@ pk_status check(const pk_call *call, const tokens &t, int64_t n, const char *wha
  * [2 * refs + N] */
 pk_status forward(const pk_call *call) {
     const int64_t *list = call->attr[1].list;
-    find_distance k = {pk_f32(&call->out[0]), pk_i64(&call->out[1]), {}, {}, {}, call->attr[0].i != 0};
+    find_distance k = {pk_f32(&call->out[0]), pk_i64(&call->out[1]), {}, {}, {},
+                       call->attr[0].i != 0};
     const int64_t n = find(&call->in[0], &call->in[2], &k.hyps),
                   m = find(&call->in[1], &call->in[3], &k.refs);
     const int64_t room = 2 * pk_count(&call->in[1]) + n;
@@ -116,7 +120,7 @@ pk_status forward(const pk_call *call) {
 }
 } /* namespace */
 
-PK_OP(edit_distance,
-      {"edit_distance.forward(hyps: i64, refs: i64, hyps_length?: i64, refs_length?: i64; normalized: bool, "
-       "ignored: list) -> (y: f32, work: i64)",
-       forward});
+PK_OP(edit_distance, {"edit_distance.forward(hyps: i64, refs: i64, hyps_length?: i64, "
+                      "refs_length?: i64; normalized: bool, "
+                      "ignored: list) -> (y: f32, work: i64)",
+                      forward});

@@ -1,8 +1,8 @@
 /* regression_metric: exact sums of errors and labels, from which MAE, MSE, RMSE and R2 are made.
  *
- * State: elements counted, elements left out because one of the two is not finite, then four exact sums (exact_sum.h): of
- * |error|, error^2, label, label^2.  An error is the float64 difference, its square the float64 product: an element's own data
- * decide what it adds. */
+ * State: elements counted, elements left out because one of the two is not finite, then four exact
+ * sums (exact_sum.h): of |error|, error^2, label, label^2.  An error is the float64 difference, its
+ * square the float64 product: an element's own data decide what it adds. */
 #include <math.h>
 
 #include "exact_sum.h"
@@ -13,9 +13,9 @@
 #define MOST_CHUNKS 64
 
 typedef struct sums {
-    const float *prediction, *label;   /* [n] */
+    const float *prediction, *label; /* [n] */
     int64_t n, chunk;
-    int64_t (*state)[STATE];           /* [chunks] */
+    int64_t (*state)[STATE]; /* [chunks] */
 } sums;
 
 static void add_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
@@ -66,4 +66,5 @@ static pk_status forward(const pk_call *call) {
 }
 
 PK_OP(regression_metric,
-      {"regression_metric.forward(prediction: f32, label: f32, state: i64) -> (state_out: i64)", forward});
+      {"regression_metric.forward(prediction: f32, label: f32, state: i64) -> (state_out: i64)",
+       forward});

@@ -34,8 +34,8 @@ def command(
     from paddlecli.engine import api
     from paddlecli.engine.bench import bench, table
 
-    given = {"train.batch_size": batch_size, "train.seed": seed}
-    overrides = [*o.changes(set_file, override), *(f"{k}={v}" for k, v in given.items() if v is not None)]
+    flags = {"train.batch_size": batch_size, "train.seed": seed}
+    overrides = o.changes(set_file, override, flags)
     recipe = api.load_recipe(o.recipe_of(config, name), overrides, code=code or ())
     with settings.flags(threads=threads, device=device, debug=verbose or None):
         found = bench(recipe, steps, profile=profile or verbose > 1)

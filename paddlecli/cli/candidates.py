@@ -157,8 +157,8 @@ _KINDS = ("layer", "loss", "optimizer", "schedule", "metric", "transform", "mode
 
 
 def sources_of(path: Sequence[str], parameter: Any) -> tuple[str, ...]:
-    """What the values of an option or an argument come from, as the words of its metavar; empty where
-    nobody can know them."""
+    """What the values of an option or an argument come from, as the words of its metavar; empty
+    where nobody can know them."""
     metavar = (parameter.metavar or "").strip("[]").removesuffix("...")
     if parameter.name in ("name", "names") and parameter.opts == [parameter.name]:
         if path[0] in _KINDS:
@@ -224,8 +224,8 @@ def _settings() -> Iterable[str]:
 
 
 def registered(kind: str) -> list[str]:
-    """The shipped names of a kind, read from the sources: importing all that registers takes too long,
-    and for transforms numpy. Only modules that provide names by a function are imported."""
+    """The shipped names of a kind, read from the sources: importing all that registers takes too
+    long, and for transforms numpy. Only modules that provide names by a function are imported."""
     from paddlecli.config import registry
 
     known = registry.KINDS[kind]

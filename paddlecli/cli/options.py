@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -91,13 +91,19 @@ def recipe_of(config: str | None, name: str | None) -> str:
     return found
 
 
-def changes(set_file: Sequence[str] | None, override: Sequence[str] | None) -> list[str]:
-    """All changes to a recipe: `--set-file` first, then `-o`, each in its order."""
+def changes(
+    set_file: Sequence[str] | None,
+    override: Sequence[str] | None,
+    flags: Mapping[str, object] | None = None,
+) -> list[str]:
+    """All changes to a recipe: `--set-file` first, then `-o`, each in its order; then flags that stand for a setting, by its
+    key, those that were given."""
+    given = [f"{key}={value}" for key, value in (flags or {}).items() if value is not None]
     if not set_file:
-        return list(override or ())
+        return [*(override or ()), *given]
     from paddlecli.config.compose import FromFile
 
-    return [*map(FromFile, set_file), *(override or ())]
+    return [*map(FromFile, set_file), *(override or ()), *given]
 
 
 LEFT_OUT = "\0"

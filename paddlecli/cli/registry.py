@@ -104,7 +104,7 @@ def described(kind: str, name: str, code: Any = ()) -> dict[str, Any]:
     }
     if kind in READS:
         found["reads"] = [
-            {"name": n, "many": many, "shape": _shape(n, text)}
+            {"name": n, "many": many, "shape": _shape(n, " ".join(text.split()))}
             for n, many in examples.tensors(entry)
         ]
     if kind in FORMULAS:
@@ -127,8 +127,8 @@ def argument(entry: Entry, parameter: Parameter) -> dict[str, Any]:
 
 
 def _shape(name: str, text: str) -> str:
-    """Shape of a tensor as the docstring has it: behind its name, or for all tensors together; empty
-    where it has none."""
+    """Shape of a tensor as the docstring has it: behind its name, or for all tensors together;
+    empty where it has none."""
     stem = re.escape(name.rstrip("sy"))
     own = re.search(
         rf"\b{stem}(?:y|s|ies|_i)?`?(?: i64)? (\[[^\]]*\](?: or \[[^\]]*\])*)", text, re.IGNORECASE

@@ -93,15 +93,11 @@ def command(
     from paddlecli.engine.display import choose
     from paddlecli.errors import UsageError
 
-    given = {
+    overrides = o.changes(set_file, override, {
         "train.epochs": epochs, "train.batch_size": batch_size, "train.seed": seed, "name": run_name,
         "train.limit_batches": limit_batches, "train.overfit": overfit, "train.init_from": init_from,
         "train.allow_partial": "true" if allow_partial else None,
-    }  # fmt: skip
-    overrides = [
-        *o.changes(set_file, override),
-        *(f"{k}={v}" for k, v in given.items() if v is not None),
-    ]
+    })  # fmt: skip
     with settings.flags(debug=verbose or None, cache_dir=cache_dir, offline=offline or None):
         if dry_run:
             if resume is not None:

@@ -40,8 +40,8 @@ def example(kind: str, entry: Entry) -> str:
 
 
 def tensors(entry: Entry) -> list[tuple[str, bool]]:
-    """Names of the tensors that a layer, a loss or a metric must be given, and whether each stands for
-    any number of them."""
+    """Names of the tensors that a layer, a loss or a metric must be given, and whether each stands
+    for any number of them."""
     # a metric that is a class reads what its method `add` takes
     reader = getattr(entry.function, "add", entry.function)
     found = list(inspect.signature(reader).parameters.values())[1:]

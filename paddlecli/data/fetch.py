@@ -19,7 +19,8 @@ from paddlecli.data import cache, imports, package_index, transfer
 from paddlecli.data.cache import Found, Wanted
 from paddlecli.data.card_files import CardFile, PackageSource, UrlSource
 from paddlecli.data.cards import Card
-from paddlecli.data.transfer import Progress, Quiet, Target, Unfit, Unreachable
+from paddlecli.data.reaching import Unreachable
+from paddlecli.data.transfer import Progress, Quiet, Target, Unfit
 from paddlecli.errors import ConfigError, DataError, NetworkError
 
 Attempt = tuple[str, Callable[[], Path]]

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
 from paddlecli import settings
-from paddlecli.data import cache, transfer
+from paddlecli.data import cache, reaching, transfer
 from paddlecli.data.cache import Wanted
 from paddlecli.data.card_files import CardFile, PackageSource
 from paddlecli.data.digests import Digest
-from paddlecli.data.transfer import Progress, Target, Unfit, Unreachable
+from paddlecli.data.reaching import Unreachable
+from paddlecli.data.transfer import Progress, Target, Unfit
 from paddlecli.errors import DataError
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ def _page(http: httpx.Client, url: str) -> str:
             raise Unfit(f"{page}: {error.strerror}") from None
     import httpx
 
-    transfer.reach(url)
+    reaching.reach(url)
     try:
         with http.stream("GET", url, headers={"Accept": "text/html"}) as response:
             if response.status_code != 200:

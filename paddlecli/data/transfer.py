@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import importlib
 import re
-import socket
 import ssl
-import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,13 +20,14 @@ from urllib.parse import urlsplit, urlunsplit
 from urllib.request import url2pathname
 
 from paddlecli import __version__, settings
+from paddlecli.data import reaching
 from paddlecli.data.cache import Wanted, writing
+from paddlecli.data.reaching import Unreachable
 from paddlecli.errors import ConfigError
 
 if TYPE_CHECKING:
     import httpx
 
-CONNECT_SECONDS = 10.0
 READ_SECONDS = 30.0
 ATTEMPTS = 3
 MOST_BYTES = 1 << 34
@@ -38,22 +36,10 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 10.0
 _CHUNK = 1 << 16
 _PATIENT = {408, 425, 429, 500, 502, 503, 504}
-_REMEMBERED_SECONDS = 300.0
-_REACHED: dict[
-    tuple[str, int], tuple[str | None, float]
-] = {}  # why not, and when that was found out
 
 
 class Unfit(Exception):
     """The source answered, but not with the file that is wanted."""
-
-
-class Unreachable(Exception):
-    """The source cannot be reached, or broke off too often. `again`: the user was told before."""
-
-    def __init__(self, reason: str, again: bool = False) -> None:
-        super().__init__(reason)
-        self.again = again
 
 
 class _Cut(Exception):
@@ -126,7 +112,7 @@ def client(certificates: str | None = None) -> Iterator[httpx.Client]:
     """
     import httpx
 
-    timeout = httpx.Timeout(CONNECT_SECONDS)  # a body that has begun gets READ_SECONDS
+    timeout = httpx.Timeout(reaching.CONNECT_SECONDS)  # a body that has begun gets READ_SECONDS
     headers = {"User-Agent": f"paddlecli/{__version__}", "Accept-Encoding": "identity"}
     with httpx.Client(
         timeout=timeout,
@@ -168,7 +154,7 @@ def fetch(http: httpx.Client, url: str, target: Target, progress: Progress) -> N
     if url.startswith("file:"):
         _copy(url, target, progress)
         return
-    reach(url)
+    reaching.reach(url)
     resumed = target.part.exists()
     for attempt in range(ATTEMPTS):
         try:
@@ -257,7 +243,7 @@ def _receive(http: httpx.Client, url: str, target: Target, progress: Progress) -
             _write(response.iter_raw(), start, target, progress)
     except httpx.TimeoutException as error:
         if not answered:
-            raise Unreachable(f"no answer within {CONNECT_SECONDS:.0f} s") from None
+            raise Unreachable(reaching.silent(url)) from None
         raise _Cut(f"nothing came for {READ_SECONDS:.0f} s ({type(error).__name__})") from None
     except (httpx.ConnectError, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
         raise Unreachable(str(error) or type(error).__name__) from None
@@ -326,71 +312,3 @@ def _looks_like(chunk: bytes) -> str:
     return (
         "text" if text.isascii() and text.decode("ascii").isprintable() else "another kind of file"
     )
-
-
-def reach(url: str) -> None:
-    """Finds out within 10 s, over all of a host's addresses at once, whether it (or its proxy)
-    takes connections.
-
-    A resolver that hangs, or a host with several dead addresses, would otherwise cost a multiple of
-    the timeout. The answer is remembered for a while, so that a dead host costs its time once and
-    not for every file.
-    """
-    parts = urlsplit(url)
-    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-    if not urllib.request.proxy_bypass(host) and parts.scheme in (
-        proxies := urllib.request.getproxies()
-    ):
-        proxy = urlsplit(proxies[parts.scheme])
-        host, port = proxy.hostname or host, proxy.port or 80
-    reason, when = _REACHED.get((host, port), (None, float("-inf")))
-    again = time.monotonic() - when <= _REMEMBERED_SECONDS
-    if not again:
-        reason = _connect(host, port)
-        _REACHED[host, port] = reason, time.monotonic()
-    if reason is not None:
-        raise Unreachable(reason, again)
-
-
-def _connect(host: str, port: int) -> str | None:
-    """None if one address of the host answers; else why not."""
-    done, faults = (
-        threading.Event(),
-        [f"no connection to {host}:{port} within {CONNECT_SECONDS:.0f} s"],
-    )
-    reached = threading.Event()
-
-    def one(address: tuple[object, ...], family: int) -> str | None:
-        try:
-            with socket.socket(family, socket.SOCK_STREAM) as probe:
-                probe.settimeout(CONNECT_SECONDS)
-                probe.connect(address)
-        except OSError as error:
-            return error.strerror or str(error)
-        reached.set()
-        done.set()
-        return None
-
-    def all_addresses() -> None:
-        try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except OSError as error:
-            faults[0] = f"{host}: {error.strerror or error}"
-            done.set()
-            return
-        results: list[str | None] = []
-        threads = [
-            threading.Thread(target=lambda a=a: results.append(one(a[4], a[0])), daemon=True)
-            for a in found
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if not reached.is_set():
-            faults[0] = f"{host}:{port}: {next((r for r in results if r), 'no address')}"
-        done.set()
-
-    threading.Thread(target=all_addresses, daemon=True).start()
-    done.wait(CONNECT_SECONDS)
-    return None if reached.is_set() else faults[0]

@@ -7,7 +7,8 @@ them at its top: `from paddlecli import fit`. What they return are dataclasses w
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from paddlecli.errors import PaddleCliError, UsageError
 if TYPE_CHECKING:
     from paddlecli.engine.dryrun import DryRun
     from paddlecli.engine.evaluate import Evaluation
+    from paddlecli.engine.options import Options
     from paddlecli.engine.predict import Predictions
 
 Source = Recipe | str | Path
@@ -91,36 +93,40 @@ def fit(
     from paddlecli.engine.options import Options
 
     shown = choose(not display, True) if isinstance(display, bool) else display
-    log = None if log_file is None else Copied(shown, Path(log_file))
+    with settings.flags(threads=threads, device=device), _logged(shown, log_file) as show:
 
-    def tell(result: Result) -> None:
-        if log is not None:
-            log.write(result.text())
-        told(result)
+        def tell(result: Result) -> None:
+            if isinstance(show, Copied):
+                show.write(result.text())
+            told(result)
 
-    place = None if run_dir is None else _folder(run_dir)
+        options = Options(
+            _folder(run_dir), force, streamed=streamed, max_seconds=max_seconds, profile=profile,
+            code=load_code(code), told=tell,
+        )  # fmt: skip
+        if resume is False:
+            return engine.fit(_recipe(recipe, overrides), options, show)
+        run, more = _continued(recipe, overrides, resume, options)
+        return engine.resume(run, more, options, show)
+
+
+@contextmanager
+def _logged(shown: Display, path: str | Path | None) -> Iterator[Display]:
+    """The display, with all that it shows in a file too, and the error that ended it."""
+    if path is None:
+        yield shown
+        return
+    log = Copied(shown, Path(path))
     try:
-        with settings.flags(threads=threads, device=device):
-            options = Options(
-                place, force, streamed=streamed, max_seconds=max_seconds, profile=profile,
-                code=load_code(code), told=tell,
-            )  # fmt: skip
-            if resume is False:
-                return engine.fit(_recipe(recipe, overrides), options, log or shown)
-            if place is not None or force:
-                raise UsageError(
-                    "--resume goes on in the run's own directory",
-                    hint="leave out --run-dir and --force",
-                )
-            run, overrides = _continued(recipe, overrides, resume)
-            return engine.resume(run, overrides, options, log or shown)
+        yield log
     except PaddleCliError as error:
-        if log is not None:
-            log.write(f"error: {error}")
+        log.write(f"error: {error}")
         raise
 
 
-def _folder(path: str | Path) -> Path:
+def _folder(path: str | Path | None) -> Path | None:
+    if path is None:
+        return None
     if path == "":
         raise UsageError("--run-dir is empty", hint="leave it out for a fresh folder")
     return Path(path)
@@ -140,11 +146,15 @@ def _recipe(recipe: Source | None, overrides: Sequence[str]) -> Recipe:
 
 
 def _continued(
-    recipe: Source | None, overrides: Sequence[str], resume: bool | Run
+    recipe: Source | None, overrides: Sequence[str], resume: bool | Run, options: Options
 ) -> tuple[RunDir, Sequence[str]]:
     """The run to continue, and the overrides for it."""
     from paddlecli.engine.fit import changes
 
+    if options.run_dir is not None or options.force:
+        raise UsageError(
+            "--resume goes on in the run's own directory", hint="leave out --run-dir and --force"
+        )
     if not isinstance(resume, bool):
         if recipe is not None:
             raise UsageError(

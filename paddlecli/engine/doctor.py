@@ -1,7 +1,8 @@
-"""What `paddlecli doctor` checks: this installation, this machine, the settings, and a short training.
+"""What `paddlecli doctor` checks: this installation, this machine, the settings, and a short
+training.
 
-A check is a function that gives a `Finding`; an error of the tree that it raises is a fault with the
-error's own cure and exit code. Nothing is left behind: folders are not made, the training's run
+A check is a function that gives a `Finding`; an error of the tree that it raises is a fault with
+the error's own cure and exit code. Nothing is left behind: folders are not made, the training's run
 directory is temporary.
 """
 
@@ -75,7 +76,8 @@ class Check:
 
 
 def examine(seconds: float = 2.0) -> Iterator[Check]:
-    """All checks in order, each when it is done; `seconds` is how long the training takes (0: none)."""
+    """All checks in order, each when it is done; `seconds` is how long the training takes (0:
+    none)."""
     checks: dict[str, Callable[[], Finding]] = {
         "python": _python,
         "packages": _packages,

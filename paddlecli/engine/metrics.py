@@ -1,10 +1,10 @@
 """The metrics that recipes name: functions that write nodes which count.
 
 A registered function takes the network and the tensors it reads (a recipe's ``from``, or else the
-prediction and the label that the loss has told), and its keyword-only parameters are what a recipe may
-give. It writes ops, like a layer, and ends in ``net.metric``: a node of a ``MetricOp``, whose state are
-whole numbers, so that a metric is exact over any cut of the data into batches, threads and ranks.
-A value that is undefined (nothing was counted, say) is NaN.
+prediction and the label that the loss has told), and its keyword-only parameters are what a recipe
+may give. It writes ops, like a layer, and ends in ``net.metric``: a node of a ``MetricOp``, whose
+state are whole numbers, so that a metric is exact over any cut of the data into batches, threads
+and ranks. A value that is undefined (nothing was counted, say) is NaN.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _MAKE_PROBABILITIES = ("softmax", "sigmoid")
 def accuracy(
     net: Network, scores: Tensor, label: Tensor, *, k: Count = 1, ignore_index: int = NO_CLASS
 ) -> None:
-    """Share of rows whose label is among the ``k`` largest scores. Scores [N, classes], label [N] or
-    [N, 1]; labels of ``ignore_index`` do not count; of equal scores the first is the larger."""
+    """Share of rows whose label is among the ``k`` largest scores. Scores [N, classes], label [N]
+    or [N, 1]; labels of ``ignore_index`` do not count; of equal scores the first is the larger."""
     attrs = {"k": k, "ignore_index": ignore_index}
     net.metric(net.called("accuracy"), "accuracy", {"scores": scores, "label": label}, attrs)
 
@@ -52,8 +52,8 @@ def top_k(
     k: tuple[Count, ...] = (1, 5),
     ignore_index: int = NO_CLASS,
 ) -> None:
-    """``accuracy`` for several ``k``, reported as ``<name>_top<k>``: ``acc_top1`` and ``acc_top5`` if
-    nothing else is said. Scores [N, classes], label [N] or [N, 1]."""
+    """``accuracy`` for several ``k``, reported as ``<name>_top<k>``: ``acc_top1`` and ``acc_top5``
+    if nothing else is said. Scores [N, classes], label [N] or [N, 1]."""
     for one in k:
         attrs, args = {"k": one, "ignore_index": ignore_index}, {"scores": scores, "label": label}
         net.metric(f"{net.called('acc')}_top{one}", "accuracy", args, attrs)
@@ -63,23 +63,23 @@ def top_k(
 def precision_recall(
     net: Network, scores: Tensor, label: Tensor, *, form: Form | None = None
 ) -> None:
-    """Precision, recall and F1 of class 1 at a probability of 0.5. Scores [N, 1], or [N, 2] and then
-    the second column; label [N] or [N, 1] of 0 and 1. A probability of exactly 0.5 counts as found for
-    the precision only, as in the original."""
+    """Precision, recall and F1 of class 1 at a probability of 0.5. Scores [N, 1], or [N, 2] and
+    then the second column; label [N] or [N, 1] of 0 and 1. A probability of exactly 0.5 counts as
+    found for the precision only, as in the original."""
     _binary(net, "precision_recall", scores, label, form, ("precision", "recall", "f1"))
 
 
 @METRICS.register("precision")
 def precision(net: Network, scores: Tensor, label: Tensor, *, form: Form | None = None) -> None:
-    """Share of the rows found to be of class 1 that are. Scores [N, 1] or [N, 2], label [N] or [N, 1],
-    as in ``precision_recall``."""
+    """Share of the rows found to be of class 1 that are. Scores [N, 1] or [N, 2], label [N] or [N,
+    1], as in ``precision_recall``."""
     _binary(net, "precision", scores, label, form, ("precision",))
 
 
 @METRICS.register("recall")
 def recall(net: Network, scores: Tensor, label: Tensor, *, form: Form | None = None) -> None:
-    """Share of the rows of class 1 that are found. Scores [N, 1] or [N, 2], label [N] or [N, 1], as in
-    ``precision_recall``."""
+    """Share of the rows of class 1 that are found. Scores [N, 1] or [N, 2], label [N] or [N, 1], as
+    in ``precision_recall``."""
     _binary(net, "recall", scores, label, form, ("recall",))
 
 
@@ -96,10 +96,10 @@ def f1(
     """Harmonic mean of precision and recall. Scores [N, classes], label [N] or [N, 1].
 
     Args:
-        average: binary, of class 1 as in ``precision_recall``; macro, the mean over the classes that
-            occur; micro, over all rows, which is the accuracy.
-        form: whether scores are logits or probabilities, for binary; the loss or the layer before tells
-            if left out.
+        average: binary, of class 1 as in ``precision_recall``; macro, the mean over the classes
+            that occur; micro, over all rows, which is the accuracy.
+        form: whether scores are logits or probabilities, for binary; the loss or the layer before
+            tells if left out.
         ignore_index: labels that do not count, for macro and micro."""
     if average == "binary":
         _binary(net, "f1", scores, label, form, ("f1",))
@@ -124,8 +124,8 @@ def confusion_matrix(
     cells: bool = False,
     ignore_index: int = NO_CLASS,
 ) -> None:
-    """Accuracy and macro-averaged precision, recall and F1 of scores [N, classes] against a label [N]
-    or [N, 1].
+    """Accuracy and macro-averaged precision, recall and F1 of scores [N, classes] against a label
+    [N] or [N, 1].
 
     Args:
         classes: how many there are; what the scores say if left out.
@@ -159,14 +159,15 @@ def mse(net: Network, prediction: Tensor, label: Tensor) -> None:
 
 @METRICS.register("rmse")
 def rmse(net: Network, prediction: Tensor, label: Tensor) -> None:
-    """Root of the mean of (prediction - label)^2 over all elements, [N, ...] both; summed exactly."""
+    """Root of the mean of (prediction - label)^2 over all elements, [N, ...] both; summed
+    exactly."""
     _regression(net, "rmse", prediction, label)
 
 
 @METRICS.register("r2")
 def r2(net: Network, prediction: Tensor, label: Tensor) -> None:
-    """Share of the labels' variance that is explained: 1 - sum (prediction - label)^2 / sum (label -
-    mean)^2 over all elements, [N, ...] both; summed exactly. NaN where all labels are equal."""
+    """Share of the labels' variance that is explained: 1 - sum (prediction - label)^2 / sum (label
+    - mean)^2 over all elements, [N, ...] both; summed exactly. NaN where all labels are equal."""
     _regression(net, "r2", prediction, label)
 
 
@@ -185,8 +186,8 @@ def perplexity(
     form: Form | None = None,
     ignore_index: int = NO_CLASS,
 ) -> None:
-    """Exponential of the mean cross-entropy (in nats) of scores [N, classes] or [T, classes] against a
-    label [N] or [T]; labels of ``ignore_index`` do not count."""
+    """Exponential of the mean cross-entropy (in nats) of scores [N, classes] or [T, classes]
+    against a label [N] or [T]; labels of ``ignore_index`` do not count."""
     if (form or _form(net, scores)) == "logits":
         attrs = {"soft_label": False, "axis": -1, "ignore_index": ignore_index}
         values = net.apply("softmax_with_cross_entropy", scores, label, None, **attrs)[0]
@@ -207,14 +208,14 @@ def chunk_eval(
     scheme: Literal["IOB", "IOE", "IOBES", "plain"] = "IOB",
     excluded: tuple[Natural, ...] = (),
 ) -> None:
-    """Precision, recall and F1 of chunks (names, phrases) in tag sequences: prediction [T] of tags, or
-    [T, tags] of scores whose largest counts; label [T] or [T, 1]. A tag is type * (tags of the scheme)
-    + its place in the scheme, types * (tags of the scheme) is outside of every chunk.
+    """Precision, recall and F1 of chunks (names, phrases) in tag sequences: prediction [T] of tags,
+    or [T, tags] of scores whose largest counts; label [T] or [T, 1]. A tag is type * (tags of the
+    scheme) + its place in the scheme, types * (tags of the scheme) is outside of every chunk.
 
     Args:
         types: how many types of chunk there are.
-        scheme: the tags of a type in order: begin and inside for IOB, inside and end for IOE, begin,
-            inside, end and single for IOBES, one for plain.
+        scheme: the tags of a type in order: begin and inside for IOB, inside and end for IOE,
+            begin, inside, end and single for IOBES, one for plain.
         excluded: types that do not count."""
     attrs: dict[str, Attr] = {
         "chunk_types": types,
@@ -235,9 +236,9 @@ def edit_distance(
     normalized: bool = True,
     ignored: tuple[int, ...] = (),
 ) -> None:
-    """Mean distance (insertions, deletions, substitutions) of predicted token sequences to the labels;
-    and as ``<name>_instance_error`` the share of sequences that are not right. A prediction [T] of ids,
-    [N, L] of ids with a length [N], or [T, ids] of scores; a label [T] or [N, L].
+    """Mean distance (insertions, deletions, substitutions) of predicted token sequences to the
+    labels; and as ``<name>_instance_error`` the share of sequences that are not right. A prediction
+    [T] of ids, [N, L] of ids with a length [N], or [T, ids] of scores; a label [T] or [N, L].
 
     Args:
         normalized: each distance over the length of its label.

@@ -30,10 +30,12 @@ def tags_of(scheme: int) -> tuple[str, ...]:
 
 
 class ChunkEval(MetricOp):
-    """inference and label i64 [T] or [T, 1] on one ragged axis; state: chunks inferred, labelled, correct.
+    """inference and label i64 [T] or [T, 1] on one ragged axis; state: chunks inferred, labelled,
+    correct.
 
     A tag is type * (tags of the scheme) + position in the scheme; types * tags is outside of every
-    chunk. A chunk is correct where type, first and last token are. Types in ``excluded`` do not count.
+    chunk. A chunk is correct where type, first and last token are. Types in ``excluded`` do not
+    count.
     """
 
     name = "chunk_eval"

@@ -26,11 +26,13 @@ MOST_IGNORED = 32
 
 
 class EditDistance(Op):
-    """y [sequences, 1] = the fewest insertions, deletions and substitutions that turn a hypothesis into
-    its reference; over the reference's length where ``normalized`` (an empty reference is an error then).
+    """y [sequences, 1] = the fewest insertions, deletions and substitutions that turn a hypothesis
+    into its reference; over the reference's length where ``normalized`` (an empty reference is an
+    error then).
 
     hyps and refs i64: packed [T] or [T, 1] on an axis each, or rows [N, L]; ``hyps_length`` and
-    ``refs_length`` [N] say how many tokens count from the start. Ids in ``ignored`` are taken out first.
+    ``refs_length`` [N] say how many tokens count from the start. Ids in ``ignored`` are taken out
+    first.
     """
 
     name = "edit_distance"

@@ -20,9 +20,10 @@ _SUMS = 4
 class RegressionMetric(MetricOp):
     """prediction and label of any shape and as many elements, each of which counts once.
 
-    State [82]: elements; elements that are not finite, one of which makes every value NaN; exact sums
-        of |error|, error^2, label, label^2 (every finite float, nothing rounded but each error and each square to
-        float64, 2^62 elements).
+    State [82]: elements; elements that are not finite, one of which makes every value NaN; exact
+    sums
+        of |error|, error^2, label, label^2 (every finite float, nothing rounded but each error and
+        each square to float64, 2^62 elements).
     """
 
     name = "regression_metric"

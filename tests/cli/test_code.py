@@ -204,16 +204,19 @@ def test_the_stored_network_needs_no_code(tmp_path: Path, code: str, kind: str) 
     assert isinstance(strict(answers)["prediction"], float)
 
 
-def test_resume_without_the_network_s_code(tmp_path: Path, code: str) -> None:
-    name = recipe(tmp_path, RECIPES["written"])
-    run(tmp_path, "train", name, "--code", code, "--run-dir", "whole", "-q", "--epochs", "4")
-    run(tmp_path, "train", name, "--code", code, "--run-dir", "parts", "-q", "--epochs", "2")
-    config = (tmp_path / "parts" / "config.yaml").read_text()
-    run(tmp_path, "train", "--resume", "parts", "-o", "train.epochs=4", "-q")
+def test_resume_without_the_network_s_code(
+    here: Path, code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = recipe(here, RECIPES["written"])
+    for folder, epochs in (("whole", "4"), ("parts", "2")):
+        more = ("--run-dir", folder, "--epochs", epochs)
+        inside(capsys, "train", name, "--code", code, "-q", *more)
+    config = (here / "parts" / "config.yaml").read_text()
+    run(here, "train", "--resume", "parts", "-o", "train.epochs=4", "-q")
     for file in ("metrics.jsonl", "model/model.safetensors", "config.yaml"):
-        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "parts" / file).read_bytes()
-    assert config != (tmp_path / "parts" / "config.yaml").read_text()
-    assert json.loads((tmp_path / "parts" / "run.json").read_text())["code"], "the record stays"
+        assert (here / "whole" / file).read_bytes() == (here / "parts" / file).read_bytes()
+    assert config != (here / "parts" / "config.yaml").read_text()
+    assert json.loads((here / "parts" / "run.json").read_text())["code"], "the record stays"
 
 
 def test_before_step_1_the_recipe_is_all_there_is(
@@ -289,13 +292,14 @@ def test_code_that_was_moved_or_lost(
     assert "changed" not in found.stderr and "worst_error: " in found.stdout
 
 
-def test_a_metric_of_the_plan_is_in_the_stored_network(tmp_path: Path, code: str) -> None:
-    name = recipe(tmp_path, DIGITS.replace("metrics: [accuracy]", "metrics: [near]"))
-    trained = strict(
-        run(tmp_path, "train", name, "--code", code, "--run-dir", "out", "--json", "-q").stdout
-    )
-    found = strict(run(tmp_path, "evaluate", "out", "--json", "-q").stdout)
-    assert found["metrics"]["near"] == trained["metrics"]["test"]["near"] > 0.3
+def test_a_metric_of_the_plan_is_in_the_stored_network(
+    here: Path, code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = recipe(here, DIGITS.replace("metrics: [accuracy]", "metrics: [near]"))
+    inside(capsys, "train", name, "--code", code, "--run-dir", "out", "-q")
+    trained = json.loads((here / "out" / "summary.json").read_text())["last"]["test"]["near"]
+    found = strict(run(here, "evaluate", "out", "--json", "-q").stdout)
+    assert found["metrics"]["near"] == trained > 0.3
 
 
 def test_a_metric_in_python(here: Path, code: str, capsys: pytest.CaptureFixture[str]) -> None:

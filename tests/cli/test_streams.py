@@ -257,11 +257,11 @@ def test_a_training_from_a_name_of_bytes(tmp_path: Path) -> None:
     assert os.fsencode(folder) == b"run\xfe"
     arguments = strict((tmp_path / folder / "run.json").read_text(encoding="utf-8"))["arguments"]
     assert os.fsencode(arguments[1]) == b"./" + BYTES
-    for command in (
+    for again in (
         ["evaluate", b"run\xfe"],
         ["train", "--resume", b"run\xfe", "-o", "train.epochs=4"],
     ):
-        found = shown(tmp_path, *command, "--json")
+        found = shown(tmp_path, *again, "--json")
         assert found.code == 0, found.err
 
 

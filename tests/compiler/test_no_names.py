@@ -20,8 +20,9 @@ FOLDERS = ("paddlecli/engine", "paddlecli/runtime", "core")
 TRACERS = Path(__file__).parents[1] / "tracers"
 WORDS = {"predict", "linear", "bench", "scan", "decode", "softmax", "conv", "mlp", "learn", "write"}
 """Names that are also words of the trade. They are searched for as text of their own, in quotes."""
-ALLOWED = {"predict", "default"}
-"""`predict` is a role and a command; an optimizer without a name is the `default` one."""
+ALLOWED = {"predict", "default", "text", "pictures", "scan", "decode"}
+"""`predict` is a role and a command; an optimizer without a name is the `default` one; `text` and `pictures` are
+kinds of data, `scan` and `decode` kinds of nodes."""
 
 
 def names() -> set[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paddlecli.data import transfer
+from paddlecli.data import reaching, transfer
 from paddlecli.data.cards import Card
 
 
@@ -25,7 +25,8 @@ def cache_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PADDLECLI_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(transfer, "_FIRST_PAUSE", 0.01)
     monkeypatch.setattr(transfer, "_LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr(transfer, "_REACHED", {})
+    monkeypatch.setattr(reaching, "_REACHED", {})
+    monkeypatch.setattr(reaching, "_SILENT", {})
     return tmp_path / "cache"
 
 

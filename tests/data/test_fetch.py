@@ -21,7 +21,7 @@ import pytest
 from bad_server import Answer, Server, serving
 from packing import put, tar
 
-from paddlecli.data import cache, transfer
+from paddlecli.data import cache, reaching, transfer
 from paddlecli.data.cards import Card, shipped
 from paddlecli.data.fetch import download
 from paddlecli.data.opening import open_dataset
@@ -208,7 +208,7 @@ def test_a_server_that_says_nothing_is_left_at_once(
     server: Server, card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes connections, but no answer comes: the next source follows without another try."""
-    monkeypatch.setattr(transfer, "CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(reaching, "CONNECT_SECONDS", 0.3)
     silent = server.answer("/silent", Answer(BODY, stall=-1))
     start = time.monotonic()
     (fetched,) = download(card(silent, server.answer("/good", Answer(BODY))))
@@ -217,10 +217,23 @@ def test_a_server_that_says_nothing_is_left_at_once(
     assert [path for path, _ in server.requests].count("/silent") == 1
 
 
+def test_a_silent_host_is_given_up_after_two_files(
+    server: Server, make_card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reaching, "CONNECT_SECONDS", 0.3)
+    files = [{"name": f"f{i}", "bytes": 1, "sha256": "0" * 64, "needed": False} for i in range(6)]
+    toy = make_card(files=files, sources=[{"kind": "url", "url": server.url + "/{file}"}])
+    for i in range(6):
+        server.answer(f"/f{i}", Answer(b"x", stall=-1))
+    start = time.monotonic()
+    assert download(toy) == []
+    assert time.monotonic() - start < 1.5 and len(server.requests) == 2
+
+
 def test_a_slow_body_may_take_longer_than_a_connection(
     server: Server, card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(reaching, "CONNECT_SECONDS", 0.3)
     server.stall_seconds = 0.6
     toy = card(server.answer("/a.gz", Answer(BODY, stall=70_000), Answer(BODY)))
     download(toy)
@@ -283,7 +296,7 @@ def test_a_dead_host_costs_its_time_once(
     make_card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All addresses of a host together, for all files together."""
-    monkeypatch.setattr(transfer, "CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(reaching, "CONNECT_SECONDS", 0.3)
     calls = []
 
     def silent(*args: object, **kwargs: object) -> list[object]:
@@ -291,7 +304,7 @@ def test_a_dead_host_costs_its_time_once(
         time.sleep(5)
         raise socket.gaierror("too late")
 
-    monkeypatch.setattr(transfer.socket, "getaddrinfo", silent)
+    monkeypatch.setattr(reaching.socket, "getaddrinfo", silent)
     files = [{"name": f"f{i}", "bytes": 1, "sha256": "0" * 64} for i in range(1)]
     toy = make_card(files=files, sources=[{"kind": "url", "url": "http://dead.example/{file}"}])
     start, notes = time.monotonic(), Notes()

@@ -128,7 +128,7 @@ def test_what_is_gathered_ahead_is_what_is_gathered_now(thread: ThreadPoolExecut
 
 def test_damage_found_ahead_is_told_when_its_step_comes(thread: ThreadPoolExecutor) -> None:
     class Damaged(Split):
-        def take(self, rows: Rows) -> dict[str, Column]:
+        def take(self, rows: Rows, epoch: int | None = None) -> dict[str, Column]:
             if 4 in rows:
                 raise DataError("row 4 is damaged")
             return super().take(rows)
