@@ -36,7 +36,7 @@ from paddlecli.errors import DataError
 
 _FORMAT = 1
 _META = "meta.json"
-_CODE = ("archives", "columns", "corpus", "prepared", "spec", "unpickle", "vocab")
+_CODE = ("archives", "columns", "corpus", "matlab", "prepared", "spec", "unpickle", "vocab")
 """Modules beside the readers that decide what columns hold."""
 
 Make = Callable[[], Dataset]

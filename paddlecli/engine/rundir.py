@@ -132,7 +132,10 @@ class RunDir:
 
     def say(self, text: str) -> None:
         """Adds a line to log.txt."""
-        with saving(self.log), self.log.open("a", encoding="utf-8", errors="surrogateescape") as file:
+        with (
+            saving(self.log),
+            self.log.open("a", encoding="utf-8", errors="surrogateescape") as file,
+        ):
             file.write(f"{now()} {text}\n")
 
 

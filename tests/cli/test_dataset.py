@@ -271,6 +271,6 @@ def test_info_says_what_is_unknown(cli: Path) -> None:
 
 def test_a_set_that_nothing_reads(cli: Path) -> None:
     assert (
-        "nothing in paddlecli reads the data set flowers" in run("head", "flowers", code=3).stderr
+        "nothing in paddlecli reads the data set voc2012" in run("head", "voc2012", code=3).stderr
     )
-    assert json.loads(run("path", "flowers", "--json").stdout)["name"] == "flowers"
+    assert json.loads(run("path", "voc2012", "--json").stdout)["name"] == "voc2012"

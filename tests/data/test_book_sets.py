@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import struct
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from test_unpickle import old_pickle
 from paddlecli.config.registry import READERS
 from paddlecli.data.cards import Card, reader_function, shipped
 from paddlecli.data.columns import Dataset
+from paddlecli.data.matlab import read_mat
 from paddlecli.errors import ConfigError, DataError
 
 
@@ -546,10 +549,94 @@ def test_letor(tmp_path: Path) -> None:
         read("mq2007", {"MQ2007.rar": put(tmp_path / "r", b"Rar!\x1a\x07\x00")})
 
 
+# --- flowers ---
+
+
+def mat(arrays: Mapping[str, np.ndarray], packed: bool, order: str = "<") -> bytes:
+    """A MATLAB file of level 5, written from the format's description."""
+
+    def element(kind: int, data: bytes, small: bool = False) -> bytes:
+        if small and 0 < len(data) <= 4:
+            return struct.pack(f"{order}I", len(data) << 16 | kind) + data.ljust(4, b"\0")
+        return struct.pack(f"{order}II", kind, len(data)) + data + bytes(-len(data) % 8)
+
+    types = {"u1": (2, 9), "u2": (4, 11), "f8": (9, 6)}  # type of the values, class of the array
+    out = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack(f"{order}H", 0x0100)
+    out += b"IM" if order == "<" else b"MI"
+    for name, array in arrays.items():
+        kind, number = types[array.dtype.str[1:]]
+        body = element(6, struct.pack(f"{order}II", number, 0))
+        body += element(5, struct.pack(f"{order}{array.ndim}i", *array.shape))
+        body += element(1, name.encode(), small=True)
+        values = array.astype(array.dtype.newbyteorder(order)).tobytes(order="F")
+        whole = element(14, body + element(kind, values, small=True))
+        if packed:
+            deflated = zlib.compress(whole)
+            whole = struct.pack(f"{order}II", 15, len(deflated)) + deflated
+        out += whole
+    return out
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_matlab_files(tmp_path: Path, packed: bool, order: str) -> None:
+    arrays = {
+        "a": np.arange(6, dtype=np.uint16).reshape(2, 3),
+        "long_name": np.array([[1.5, -2.0]]),
+        "s": np.array([[7, 9]], np.uint8),
+    }
+    found = read_mat(put(tmp_path / "m", mat(arrays, packed, order)))
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+@pytest.mark.parametrize("raw", [b"", b"MATLAB 7.3 HDF", mat({"a": np.ones((9, 9))}, True)[:-9],
+                                 mat({"a": np.ones((9, 9))}, False)[:-9]], ids=range(4))  # fmt: skip
+def test_damaged_matlab_files(tmp_path: Path, raw: bytes) -> None:
+    with pytest.raises(DataError, match="MATLAB file"):
+        read_mat(put(tmp_path / "m", raw))
+
+
+def photograph(width: int, height: int, red: int) -> bytes:
+    out = io.BytesIO()
+    pixels = np.zeros((height, width, 3), np.uint8)
+    pixels[..., 0] = red
+    pixels[:, width // 2 :, 2] = 200  # the right half is blue
+    Image.fromarray(pixels).save(out, "JPEG", quality=95)
+    return out.getvalue()
+
+
+def test_flowers(tmp_path: Path) -> None:
+    pictures = {
+        f"jpg/image_{n:05d}.jpg": photograph(60 + 20 * (n % 2), 60, 40 * n) for n in (5, 4, 3, 2, 1)
+    }
+    labels = np.array([[10, 20, 30, 40, 102]], np.uint8)
+    sets = {"trnid": np.array([[4]], np.uint16), "valid": np.array([[1]], np.uint16),
+            "tstid": np.array([[5, 2, 3]], np.uint16)}  # fmt: skip
+    files = {"102flowers.tgz": put(tmp_path / "f", tar(pictures)),
+             "imagelabels.mat": put(tmp_path / "l", mat({"labels": labels}, True)),
+             "setid.mat": put(tmp_path / "s", mat(sets, True))}  # fmt: skip
+    data = read("flowers", files, short=30, size=20)
+    assert data.spec.sizes == {"train": 3, "valid": 1, "test": 1}
+    assert data["train"].columns["label"].values.tolist() == [19, 29, 101]  # by number: 2, 3, 5
+    assert data["test"].columns["label"].values.tolist() == [39]
+    image = data["train"].columns["image"]
+    assert image.item_shape == (3, 20, 20)
+    assert [int(image.values[i, 0, 10, 2]) // 10 for i in range(3)] == [8, 12, 20]
+    # cut from the middle: the border of the halves is in the middle of the square
+    assert image.values[1, 2, 10, :8].max() < 40 and image.values[1, 2, 10, 12:].min() > 160
+    missing = put(tmp_path / "g", tar({k: v for k, v in pictures.items() if "00002" not in k}))
+    with pytest.raises(DataError, match=r"holds no image_00002\.jpg \(1 are missing\)"):
+        read("flowers", {**files, "102flowers.tgz": missing}, short=30, size=20)
+    with pytest.raises(ConfigError, match="larger than short"):
+        read("flowers", files, short=10, size=20)
+
+
 # --- cards and readers agree ---
 
 NAMES = ("imikolov", "imdb", "movielens", "movielens_100k", "cifar10", "cifar100", "conll05", "wmt14", "wmt16",
-         "sentiment", "mq2007")  # fmt: skip
+         "sentiment", "mq2007", "flowers")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -571,5 +658,5 @@ def test_other_settings_leave_sizes_open() -> None:
 
 
 def test_a_set_that_nothing_reads() -> None:
-    with pytest.raises(ConfigError, match="nothing in paddlecli reads the data set flowers"):
-        reader_function(shipped("flowers"))
+    with pytest.raises(ConfigError, match="nothing in paddlecli reads the data set voc2012"):
+        reader_function(shipped("voc2012"))

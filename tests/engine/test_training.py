@@ -409,7 +409,9 @@ def test_gradient_that_is_not_finite(tmp_path: Path) -> None:
         "  loss: {square_error_cost: {}, from: [b, y]}\n"
         "train: {epochs: 1, batch_size: 20, shuffle: none}\n"
     )
-    with pytest.raises(NumericalError, match=r"step 1: a gradient is not finite, though the loss is"):
+    with pytest.raises(
+        NumericalError, match=r"step 1: a gradient is not finite, though the loss is"
+    ):
         fit(load_recipe(file), Options(run_dir=tmp_path / "x"))
     event = events(tmp_path / "x", "not_finite")[0]
     assert event["step"] == 0 and event["rows"] == list(range(20)) and event["loss"] > 0
