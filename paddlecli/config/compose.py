@@ -66,6 +66,10 @@ class FromFile(str):
     """`KEY=FILE`, as given with `--set-file`: the key's value is what the file holds."""
 
 
+class Preset(str):
+    """`a.b=value` or `~a.b` that a command adds itself: it comes before `-o`, and does not count."""
+
+
 @dataclass(frozen=True, slots=True)
 class Override:
     """One change: `parts` of the path, and the source of the value's text (None: delete).

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path as FilePath
 
 from paddlecli import assets
@@ -18,6 +18,7 @@ from paddlecli.config.compose import (
     FromFile,
     Interpolation,
     Override,
+    Preset,
     apply_override,
     merge,
     read_override,
@@ -52,8 +53,7 @@ def load_recipe(
     """
     files = _Files()
     root = files.recipe(source if isinstance(source, str) else str(source.absolute()))
-    options = [*_numbered(o for o in overrides if isinstance(o, FromFile)),
-               *_numbered(o for o in overrides if not isinstance(o, FromFile))]  # fmt: skip
+    options = _options(overrides)
     faults = [*files.text_faults, *(o for o in options if isinstance(o, Fault))]
     if faults or root is None:
         raise ConfigError.of(faults, files.subject)
@@ -76,8 +76,20 @@ def load_recipe(
     return recipe
 
 
-def _numbered(texts: Iterable[str]) -> list[Override | Fault]:
-    return [read_override(text, n) for n, text in enumerate(texts, 1)]
+def _options(overrides: Sequence[str]) -> list[Override | Fault]:
+    """The changes in the order in which they are made; `-o` are numbered as they were given."""
+    files = [o for o in overrides if isinstance(o, FromFile)]
+    presets = [o for o in overrides if isinstance(o, Preset)]
+    given = [o for o in overrides if not isinstance(o, FromFile | Preset)]
+    return [
+        *_numbered(presets, len(given) + 1),
+        *_numbered(files, 1),
+        *_numbered(given, 1),
+    ]
+
+
+def _numbered(texts: Sequence[str], first: int) -> list[Override | Fault]:
+    return [read_override(text, n) for n, text in enumerate(texts, first)]
 
 
 def _form_of(path: Path, root: Node) -> shape.Form:

@@ -100,5 +100,25 @@ def count(net: Network, name: str, function: Callable[..., Any], args: Sequence[
         raise fault(net.origin, text)
 
 
+def given_by(net: Network, name: str, function: Callable[..., Any], result: object) -> Names:
+    """What a layer returned, by name: tensors by their names, or in order; one alone is the layer's.
+
+    Raises:
+        ConfigError: it is something else, as a layer of a user's may return.
+    """
+    if isinstance(result, Mapping):
+        found = {str(k): t for k, t in result.items()}
+    elif isinstance(result, tuple | list):
+        found = {str(i): t for i, t in enumerate(result)}
+    else:
+        found = {"": result}
+    wrong = [type(t).__name__ for t in found.values() if not isinstance(t, Tensor)]
+    if wrong or not found:
+        gave = wrong[0] if wrong else f"an empty {type(result).__name__}"
+        text = f"[{name}] must return a tensor, or several, not {gave}"
+        raise fault(net.origin, f"{text}: it is written in {place_of(function)}")
+    return found
+
+
 def _listed(names: Names) -> str:
     return ", ".join(sorted(names)) or "none"

@@ -28,6 +28,7 @@ from paddlecli.models.frames import (
     TooLarge,
     Unread,
     count,
+    given_by,
     located,
     look_up,
     named,
@@ -192,10 +193,7 @@ class Writer:
                 have = ", ".join(asked) or "none"
                 text = f"[{call.call}] has no parameter {name!r}; it has {have}"
                 raise fault(self.net.origin, text)
-        if isinstance(result, Mapping):
-            return dict(result)
-        many = isinstance(result, tuple | list)
-        return {str(i): t for i, t in enumerate(result)} if many else {"": result}
+        return given_by(self.net, call.call, function, result)
 
     def _group(
         self, call: LayerCall, frame: Frame, path: Path, args: list[Tensor], label: str
