@@ -113,24 +113,37 @@ def _of(source: str, overrides: list[str], code: Any) -> tuple[Recipe, Graph]:
 
 
 def _by_name(name: str, overrides: list[str]) -> tuple[Recipe, Graph]:
-    """A registered network with its own defaults, on the data of the first recipe that trains it."""
+    """A registered network with its own defaults, on the data of the first recipe that trains it and
+    whose fields are known without files of the user's."""
     from paddlecli.config import shipped
+    from paddlecli.config.compose import Preset
     from paddlecli.config.load import load_recipe
     from paddlecli.config.registry import MODELS
     from paddlecli.engine.prepare import fields_of
-    from paddlecli.errors import UsageError
+    from paddlecli.errors import DataError, UsageError
     from paddlecli.models.build import build
 
     MODELS.get(name)
+    own = any(o.startswith(("data=", "data.")) for o in overrides)
+    alone = [Preset(o) for o in ("~model", f"model.name={name}", f"name={name}")]
+    if any(o.startswith(("data=", "data.name=")) for o in overrides):
+        alone.append(Preset("~data"))
     users = shipped.users_of(name)
-    if not users and not any(o.startswith("data") for o in overrides):
-        raise UsageError(
-            f"no shipped recipe trains `{name}`, so its inputs are not known",
-            hint="give a data set with -o data.name=NAME, or summarize a recipe of yours",
-        )
-    alone = ["~model", f"model.name={name}", f"name={name}"]
-    recipe = load_recipe(users[0] if users else BASE, [*alone, *overrides])
-    return recipe, build(recipe, fields_of(recipe))
+    for user in users or ([BASE] if own else []):
+        recipe = load_recipe(user, [*alone, *overrides])
+        try:
+            fields = fields_of(recipe)
+        except DataError:
+            if own:
+                raise
+            continue
+        return recipe, build(recipe, fields)
+    listed = ", ".join(users)
+    why = f"only recipes for data of your own train `{name}` ({listed})" if users else ""
+    raise UsageError(
+        f"{why or f'no shipped recipe trains `{name}`'}, so its inputs are not known",
+        hint="give a data set with -o data.name=NAME, or summarize a recipe of yours",
+    )
 
 
 _HEAD = ("layer", "kind", "output", "parameters", "FLOPs", "FLOPs/step", "kept")

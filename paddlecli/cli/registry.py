@@ -159,7 +159,7 @@ def blocks(found: dict[str, Any]) -> list[str]:
         )
     if found.get("formula"):
         blocks.append(f"formula  {found['formula']}")
-    return [*blocks, found["example"].rstrip()]
+    return [b for b in (*blocks, found["example"].rstrip()) if b]
 
 
 def _lines(argument: dict[str, Any]) -> list[str]:

@@ -142,6 +142,7 @@ def _undeclared(
             continue
         where = found.origin.where(at)
         if known is None:
+            found.faulty = True  # that `$name` is no value of the setting is told by this
             yield Fault(f"`${name}` stands for an argument, but this is no layer of a block", where)
             continue
         expected = f"one of {', '.join(sorted(known))}" if known else "no argument here"

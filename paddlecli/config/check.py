@@ -19,6 +19,7 @@ from paddlecli.config.moved import key_meant, name_meant
 from paddlecli.config.nodes import DEFAULT, Node, Path, close_names, node_of
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import KINDS, Entry, calls_within
+from paddlecli.config.sections import CALL_FORM
 from paddlecli.config.translate import kind_of, translate
 from paddlecli.config.yaml_text import is_unicode
 from paddlecli.errors import ConfigError, Fault, Where
@@ -31,13 +32,11 @@ def check(
     turns relative paths into absolute ones, in `root` itself. What makes the network is not looked
     up where that is `built`, nor is what the sections `unused` name."""
     passed = {*unused, *(("model", "metrics") if built else ())}
-    faults: list[Fault] = []
+    model = root.child("model")
+    faults = list(argument_faults(model)) if model is not None and not built else []
     for call in calls_of(root):
         if call.path[0] not in passed:
             faults.extend(_check_call(call, root))
-    model = root.child("model")
-    if model is not None and not built:
-        faults.extend(argument_faults(model))
     faults = list(dict.fromkeys(faults))  # a block is checked for each of its uses
     faults.extend(_check_names(root))
     try:
@@ -164,7 +163,7 @@ def _nested_call(kind: str, node: Node, path: Path) -> Call | Fault:
         return Call(kind, node.value, path, empty, node.origin, path)
     if len(node.mapping) != 1:
         message = f"expected exactly one {kind} here, found {_listed(node.mapping)}"
-        return Fault(message, node.origin.where(path), "a name, or a mapping with one key")
+        return Fault(message, node.origin.where(path), CALL_FORM)
     name, below = next(iter(node.mapping.items()))
     given = Node({}, below.origin, below.key, below.base) if below.value is None else below
     place = below.key or below.origin

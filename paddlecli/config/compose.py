@@ -24,6 +24,7 @@ from paddlecli.config.yaml_text import Source, decode, is_unicode, parse, scalar
 from paddlecli.errors import Fault, Where
 
 FormOf = Callable[[Path, Node], Form]
+_INDEX = re.compile(r"-?[0-9]+")
 _REFERENCE = re.compile(r"\$(\$)?\{([^{}]*)(\})?")
 
 
@@ -200,7 +201,7 @@ def _set(root: Node, path: Path, value: Node, override: Override) -> list[Fault]
     for depth, part in enumerate(path):
         last = depth == len(path) - 1
         if node.value is None:
-            node.value = [] if part in ("0", 0) else {}
+            node.value = [] if _INDEX.fullmatch(str(part)) else {}
         if isinstance(node.value, list):
             part = int(part) if str(part).isdecimal() else part
             fault = _index_fault(node, (*path[:depth], part), override)

@@ -79,9 +79,12 @@ def load_code(files: Sequence[str | Path] = ()) -> tuple[CodeFile, ...]:
             _load_plugin(point)
     found: dict[str, CodeFile] = {}
     for file in files:
+        if not str(file):
+            raise ConfigError("--code is empty", "give a Python file, `NAME.py`")
         path = Path(file).expanduser().resolve()
         if not path.is_file():
-            raise ConfigError(f"--code {file}: the file does not exist")
+            why = "is a folder" if path.is_dir() else "the file does not exist"
+            raise ConfigError(f"--code {file}: {why}", "give a Python file, `NAME.py`")
         if path.suffix != ".py":
             raise ConfigError(f"--code {file}: expected a Python file, `NAME.py`")
         found[str(path)] = _load_file(path, str(file))

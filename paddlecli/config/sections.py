@@ -17,9 +17,14 @@ WRITTEN = ("inputs", "blocks", "layers", "loss", "outputs", "entries")
 ONE_OPTIMIZER = ("name", "learning_rate", "schedule", "regularizer", "clip")
 
 
-def complain(message: str, key: str = "") -> NoReturn:
+CALL_FORM = "`NAME`, or `{NAME: {...}}` with its arguments"
+"""How something registered is called."""
+
+
+def complain(message: str, key: str = "", expected: str = "") -> NoReturn:
     """Fail a validator with our own sentence; `key` is the key below the section it is about."""
-    raise PydanticCustomError("rule", "{text}", {"text": message, "key": key})
+    context = {"text": message, "key": key, "expected": expected}
+    raise PydanticCustomError("rule", "{text}", context)
 
 
 def mapping_or_name(value: Any) -> Any:
@@ -119,7 +124,8 @@ class Called(Section):
         if len(self.model_extra or {}) != 1:
             complain(
                 f"expected exactly one {self.kind} here, found "
-                f"{', '.join(f'`{k}`' for k in self.model_extra or {}) or 'none'}"
+                f"{', '.join(f'`{k}`' for k in self.model_extra or {}) or 'none'}",
+                expected=CALL_FORM,
             )
 
     @property

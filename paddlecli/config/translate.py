@@ -107,8 +107,9 @@ def _broken_rule(context: dict[str, Any], node: Node, key: Path) -> Fault:
     """A sentence of the schema's own, at the key that it is about."""
     about = node.child(context["key"])
     if about is None:
-        return Fault(context["text"], node.origin.where(key))
-    return Fault(context["text"], (about.key or about.origin).where((*key, context["key"])))
+        return Fault(context["text"], node.origin.where(key), context["expected"])
+    where = (about.key or about.origin).where((*key, context["key"]))
+    return Fault(context["text"], where, context["expected"])
 
 
 def _wrong_value(item: dict[str, Any], node: Node, key: Path, types: list[Any]) -> Fault:

@@ -62,7 +62,8 @@ def _records(spec: Spec, file: File) -> Iterator[Record]:
         yield Record(file.name, error=error.message)
         return
     if not rows:
-        yield Record(file.name, error=f"{file.name}: holds no rows")
+        held = "text" if form == "files" else "rows"
+        yield Record(file.name, error=f"{file.name}: holds no {held}")
 
 
 def _delimited(spec: Spec, file: File) -> Iterator[Record]:
@@ -146,6 +147,15 @@ def _lines(spec: Spec, file: File) -> Iterator[Record]:
         yield guarded(name, partial(record_of, spec, frame_of(held, file.name, [number]), name))
 
 
+def _whole(spec: Spec, file: File) -> Iterator[Record]:
+    """One text a file, as in the folders of the training."""
+    source = spec["source"]
+    text = " ".join(decode(file.read(), file.name, source["encoding"]).split())
+    if text:
+        held = {source["columns"][0]: Values("cells", [text])}
+        yield guarded(file.name, partial(record_of, spec, frame_of(held, file.name), file.name))
+
+
 def _conll(spec: Spec, file: File) -> Iterator[Record]:
     """Sentences with all columns of the training, or with the input columns alone."""
     source = dict(spec["source"])
@@ -165,6 +175,7 @@ _FORMS = {
     "jsonl": _json,
     "parquet": _parquet,
     "lines": _lines,
+    "files": _whole,
     "conll": _conll,
     "arrays": _json,
 }
@@ -263,6 +274,7 @@ _FILES: dict[str, tuple[tuple[str, ...], str]] = {
     "jsonl": ((".jsonl", ".json", ".parquet"), "rows of JSON lines"),
     "arrays": ((".jsonl", ".json"), "rows of JSON lines"),
     "lines": ((".txt", ".tsv"), "texts, one a line"),
+    "files": ((".txt",), "texts, one a file"),
     "conll": ((".conll", ".txt", ".tsv"), "tagged sentences"),
     "pictures": (images.SUFFIXES, "pictures"),
 }

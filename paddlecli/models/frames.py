@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paddlecli.config.nodes import close_names
+from paddlecli.config.plugins import place_of
 from paddlecli.errors import ConfigError, Fault, Where
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Origin, Tensor
@@ -107,7 +108,7 @@ def given_by(net: Network, name: str, function: Callable[..., Any], result: obje
         ConfigError: it is something else, as a layer of a user's may return.
     """
     if isinstance(result, Mapping):
-        found = {str(k): t for k, t in result.items()}
+        found: dict[str, object] = {str(k): t for k, t in result.items()}
     elif isinstance(result, tuple | list):
         found = {str(i): t for i, t in enumerate(result)}
     else:
@@ -117,7 +118,7 @@ def given_by(net: Network, name: str, function: Callable[..., Any], result: obje
         gave = wrong[0] if wrong else f"an empty {type(result).__name__}"
         text = f"[{name}] must return a tensor, or several, not {gave}"
         raise fault(net.origin, f"{text}: it is written in {place_of(function)}")
-    return found
+    return {k: t for k, t in found.items() if isinstance(t, Tensor)}
 
 
 def _listed(names: Names) -> str:

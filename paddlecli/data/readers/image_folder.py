@@ -69,7 +69,8 @@ def pictures_in(folder: Path) -> Frame:
             raise DataError(f"{place}: holds no picture ({', '.join(images.SUFFIXES)})")
         paths += found
         labels += [place.name] * len(found)
-    notes = (f"{folder}: {other} files that are no pictures passed over",) if other else ()
+    what = "1 file that is no picture" if other == 1 else f"{other:,} files that are no pictures"
+    notes = (f"{folder}: {what} passed over",) if other else ()
     names = [str(p.absolute()) for p in paths]
     frame = frame_of(
         {"image": Values("cells", names), "label": Values("cells", labels)}, str(folder)

@@ -32,7 +32,7 @@ class TextFolderReader(OwnReader):
     ) -> None:
         super().__init__("text_folder", common)
         self.transforms, self.classes, self.encoding = transforms, classes, encoding
-        self.predicts = {"format": "lines", "columns": ["text"], "encoding": encoding}
+        self.predicts = {"format": "files", "columns": ["text"], "encoding": encoding}
 
     def read(self, path: Path) -> Frame:
         """See `OwnReader.read`."""
