@@ -98,7 +98,8 @@ def _line(record: dict[str, Any]) -> str:
     """A record for people."""
     notes = f"  ({'; '.join(record['notes'])})" if record.get("notes") else ""
     if "error" in record:
-        return f"{record['input']}: error: {record['error']}"
+        why = str(record["error"]).removeprefix(f"{record['input']}: ")
+        return f"{record['input']}: error: {why}"
     ranked = record.get("probabilities") or record.get("scores")
     if ranked:
         kind = "probability" if "probabilities" in record else "score"

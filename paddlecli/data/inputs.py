@@ -105,7 +105,7 @@ def _expand(path: str, suffixes: Iterable[str]) -> Iterator[File | Record]:
         ]
         if not inside:
             yield Record(
-                path, error=f"{path}: the folder holds no file that ends in {', '.join(suffixes)}"
+                path, error=f"{path}: the folder holds no file that ends in {', '.join(filter(None, suffixes))}"
             )
         yield from (file_of(p) for p in sorted(inside, key=_natural))
     elif not place.exists() and any(c in path for c in "*?["):

@@ -202,9 +202,7 @@ def record_of(spec: Spec, frame: Frame, name: str) -> Record:
     notes: list[str] = []
     missing = sorted(_needed(spec) - set(frame.columns))
     if missing:
-        raise DataError(
-            f"{name}: the column {', '.join(missing)} is missing; there are {', '.join(frame.columns)}"
-        )
+        raise DataError(f"{name}: {_lacking(missing, frame, spec)}")
     wanted = {f.name for f in _inputs(spec)}
     for field in _KNOWN.fields(spec):
         if field.name in wanted:
@@ -215,6 +213,16 @@ def record_of(spec: Spec, frame: Frame, name: str) -> Record:
             except DataError as error:
                 notes.append(f"its label cannot be used: {error.message.partition(': ')[2]}")
     return Record(name, inputs, labels, tuple(notes))
+
+
+def _lacking(missing: Sequence[str], frame: Frame, spec: Spec) -> str:
+    """What to say of columns that are not there."""
+    which = "column {} is" if len(missing) == 1 else "columns {} are"
+    text = f"the {which.format(', '.join(missing))} missing; there are {', '.join(frame.columns)}"
+    if len(frame.columns) > 1 or spec["source"]["format"] != "delimited":
+        return text
+    mark = spec["source"]["delimiter"]
+    return f"{text} (cells are separated by {mark!r}, as in the training data)"
 
 
 def _value(field: Field, frame: Frame) -> Any:
@@ -274,7 +282,7 @@ _FILES: dict[str, tuple[tuple[str, ...], str]] = {
     "jsonl": ((".jsonl", ".json", ".parquet"), "rows of JSON lines"),
     "arrays": ((".jsonl", ".json"), "rows of JSON lines"),
     "lines": ((".txt", ".tsv"), "texts, one a line"),
-    "files": ((".txt",), "texts, one a file"),
+    "files": ((".txt", ""), "texts, one a file"),
     "conll": ((".conll", ".txt", ".tsv"), "tagged sentences"),
     "pictures": (images.SUFFIXES, "pictures"),
 }

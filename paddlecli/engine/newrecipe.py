@@ -87,7 +87,9 @@ def _comment(look: Look, given: str, spec: DatasetSpec) -> list[str]:
         f"{count:,} {name}" for name, count in spec.sizes.items() if count is not None
     )
     lines.append(f"# Rows: {sizes}.")
-    lines += [f"# {_safe(note, 200)}" for note in (*look.notes, *spec.remarks)]
+    # the reader knows the data by their whole path
+    remarks = (r.replace(str(look.data["train"]), str(Path(given))) for r in spec.remarks)
+    lines += [f"# {_safe(note, 200)}" for note in dict.fromkeys((*look.notes, *remarks))]
     return [*lines, *_advice(look)]
 
 
