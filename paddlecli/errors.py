@@ -10,19 +10,21 @@
     ├── ResourceError                       7  resource
     ├── NetworkError                        8  network
     ├── MetricError                         9  metric
-    └── Interrupted              130 (or 143)  interrupted
+    └── Interrupted         130 (or 143, 129)  interrupted
 
 Anything else that reaches the command line is a bug and ends with exit code 1.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 _WIDEST = 160
 """Characters of a source line that an error shows."""
+_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,12 @@ def _excerpt(text: str, before: int) -> tuple[str, int]:
 
 def _blank(text: str) -> str:
     """Blanks as wide as `text`; tabs stay, so that a caret below stands under its column."""
-    return "".join("\t" if c == "\t" else " " for c in text)
+    if text.isascii():
+        return "".join("\t" if c == "\t" else " " for c in text)
+    from unicodedata import combining, east_asian_width
+
+    cells = (0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+    return "".join("\t" if c == "\t" else " " * n for c, n in zip(text, cells, strict=True))
 
 
 class PaddleCliError(Exception):
@@ -253,7 +260,7 @@ class MetricError(PaddleCliError):
 
 
 class Interrupted(PaddleCliError):
-    """Stopped by SIGINT (130) or SIGTERM (143) after saving."""
+    """Stopped by SIGINT (130), SIGTERM (143) or SIGHUP (129)."""
 
     exit_code = 130
     kind = "interrupted"
@@ -267,3 +274,16 @@ class Interrupted(PaddleCliError):
     ) -> None:
         super().__init__(message, hint, where)
         self.exit_code = exit_code
+
+
+def expected(error: BaseException) -> PaddleCliError | None:
+    """The error as one of the tree's, also where Python itself raised it: Ctrl-C, no memory, a full disk; None for others."""
+    if isinstance(error, PaddleCliError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return Interrupted("interrupted")
+    if isinstance(error, MemoryError):
+        return ResourceError("out of memory", hint="use a smaller train.batch_size")
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return ResourceError(f"no space left on the disk: {error.filename or 'writing'}")
+    return None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from paddlecli import ops
+from paddlecli.ops._made import offsets as made_offsets
 from paddlecli.ops.base import Arg, Attr, Kernel, Op, Ragged, RandomKey, Sample
 from paddlecli.ops.spec import BATCH, Axis, Dim, Spec, Symbol
 from paddlecli.runtime.eager import Out, run_kernel
@@ -28,6 +29,12 @@ class Sizes:
     n: int
     offsets: Mapping[str, np.ndarray] = field(default_factory=dict)
 
+    def edges(self, axis: Axis) -> np.ndarray:
+        """Offsets of an axis, also of one that an op makes."""
+        if not axis.of:
+            return self.offsets[axis.name]
+        return made_offsets(axis.name, lambda name: np.diff(self.offsets[name]))
+
     def of(self, dim: Dim) -> int:
         """The number that a dimension stands for."""
         return dim.coefficient * (1 if dim.symbol is None else self._symbol(dim.symbol))
@@ -40,10 +47,10 @@ class Sizes:
             a, b = self.of(s.a), self.of(s.b)
             return a + b if s.kind == "sum" else a * b
         assert s.axis is not None
-        lengths = np.diff(self.offsets[s.axis.name])
+        lengths = np.diff(self.edges(s.axis))
         if s.kind == "pairs":
             assert s.other is not None
-            return int((lengths * np.diff(self.offsets[s.other.name])).sum())
+            return int((lengths * np.diff(self.edges(s.other))).sum())
         return int(lengths.sum() if s.kind == "total" else lengths.max(initial=0))
 
     def shape(self, spec: Spec) -> tuple[int, ...]:
@@ -62,7 +69,7 @@ class Sizes:
         if s.kind == "batch":
             return slice(i * c, (i + 1) * c)
         assert s.axis is not None
-        edges = self.offsets[s.axis.name]
+        edges = self.edges(s.axis)
         return slice(int(edges[i]) * c, int(edges[i + 1]) * c)
 
 
@@ -112,9 +119,7 @@ def run(
     """One kernel on :class:`Value` arguments with outputs of the given specs."""
 
     def given(v: Value) -> Any:
-        return (
-            Ragged(v.array, sizes.offsets[v.spec.axis.name]) if v.spec.axis is not None else v.array
-        )
+        return Ragged(v.array, sizes.edges(v.spec.axis)) if v.spec.axis is not None else v.array
 
     def wanted(s: Spec) -> Out:
         return Out(sizes.shape(s), s.dtype, "" if s.axis is None else s.axis.name)
@@ -122,7 +127,9 @@ def run(
     inputs = {k: each(v, given) for k, v in args.items()}
     outs = {k: each(s, wanted) for k, s in out.items() if s is not None}
     random = KEY if kernel.random else None
-    found = run_kernel(kernel, inputs, attrs, outs, random=random, axes=dict(sizes.offsets), **how)
+    specs = [s for value in out.values() for s in flat(value) if s.axis is not None]
+    axes = {**sizes.offsets, **{s.axis.name: sizes.edges(s.axis) for s in specs}}
+    found = run_kernel(kernel, inputs, attrs, outs, random=random, axes=axes, **how)
     return {k: v for k, v in found.items() if not k.startswith("work")}
 
 
@@ -221,7 +228,8 @@ def sizes_of(case: Case, n: int, empty: bool = False) -> Sizes:
     rng = np.random.default_rng(n + 1)
     offsets = {}
     for name in case.sample.axes:
-        lengths = rng.integers(1, 5, n) * (0 if empty else 1)
+        low, high = case.sample.lengths.get(name, (1, 4))
+        lengths = rng.integers(low, high + 1, n) * (0 if empty else 1)
         if n > 2:
             lengths[1] = 0
         offsets[name] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -324,9 +332,7 @@ def reference(run: Run, args: Mapping[str, Any] | None = None) -> dict[str, Any]
 
     def wide(v: Value) -> Any:
         array = v.array.astype(np.float64) if v.array.dtype.kind == "f" else v.array
-        return (
-            Ragged(array, run.sizes.offsets[v.spec.axis.name]) if v.spec.axis is not None else array
-        )
+        return Ragged(array, run.sizes.edges(v.spec.axis)) if v.spec.axis is not None else array
 
     given = {k: each(v, wide) for k, v in (run.args if args is None else args).items()}
     found = run.case.it.reference(given, run.attrs, KEY)

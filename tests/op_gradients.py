@@ -38,7 +38,7 @@ class Node:
     attrs: Mapping[str, Attr]
 
 
-DATA_PORTS = frozenset({"label", "weight", "prior", "like", "count"})
+DATA_PORTS = frozenset({"label", "weight", "prior", "like", "count", "expected"})
 """Float inputs that may be data alone: an op need not give a gradient for them."""
 
 

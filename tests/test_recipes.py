@@ -15,7 +15,7 @@ from paddlecli.cli.app import main
 from paddlecli.cli.recipe import schema_text
 from paddlecli.config.load import load_recipe
 from paddlecli.config.yaml_text import Source, decode, parse
-from paddlecli.data.images import png
+from paddlecli.data.formats.images import png
 
 FOLDER = assets.directory("recipes")
 SCHEMA = assets.SCHEMA

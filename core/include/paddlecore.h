@@ -2,7 +2,7 @@
  *
  * cffi parses this file as it is (lines that start with '#' are dropped), so it holds plain declarations only:
  * fixed-width integers, opaque handles, plain structs.  Three objects: a plan (immutable, shared), params (all
- * state that outlives a step) and a session (what one step needs; one thread at a time).  Who creates frees.
+ * state that outlives a step) and a session (what one step needs; one thread at a time).  Who creates frees, in any order.
  * Every fallible call returns a status and fills a caller-owned error.  Nothing here aborts, exits or prints. */
 #ifndef PADDLECORE_H
 #define PADDLECORE_H

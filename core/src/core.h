@@ -123,6 +123,7 @@ int pk_derive_symbols(const pk_plan *plan, int64_t *symbols, int bound);
 struct pk_params {
     const pk_plan *plan;
     uint8_t **range;
+    int32_t ranges;             /* their number: nothing that is freed looks into its plan, which may be gone */
     _Atomic int64_t version;
 };
 
@@ -176,6 +177,7 @@ struct pk_session {
     const void **input;         /* what kernels see in this step */
     uint8_t *argument;          /* host, 8 bytes each */
     pk_binding *bindings;       /* PK_BINDINGS by entry */
+    int32_t binding_count;
     int64_t clock;
     int64_t *repeats;           /* by node: repetitions of a loop in the last step */
     pk_profile_row *profile;

@@ -15,7 +15,7 @@ static pk_status check_place(const pk_params *params, int32_t range, uint64_t of
     return PK_OK;
 }
 
-/* The plan must outlive its params. */
+/* The plan must live while its params are used. */
 pk_status pk_params_create(const pk_plan *plan, pk_params **params, pk_error *error) {
     pk_error_clear(error);
     if (!plan || !params) return pk_error_at(error, PK_BAD_CALL, -1, -1, "no plan given");
@@ -28,6 +28,7 @@ pk_status pk_params_create(const pk_plan *plan, pk_params **params, pk_error *er
         return pk_error_at(error, PK_NO_MEMORY, -1, -1, "no memory for params");
     }
     p->plan = plan;
+    p->ranges = ranges;
     for (int32_t i = 0; i < ranges; i++) {
         const uint64_t bytes = plan->ranges[i].bytes;
         p->range[i] = pk_backend_table.take(bytes);
@@ -42,7 +43,7 @@ pk_status pk_params_create(const pk_plan *plan, pk_params **params, pk_error *er
 
 void pk_params_free(pk_params *params) {
     if (!params) return;
-    for (int32_t i = 0; params->range && params->plan && i < PK_COUNT(params->plan, RANGES); i++)
+    for (int32_t i = 0; params->range && i < params->ranges; i++)
         if (params->range[i]) pk_backend_table.give(params->range[i]);
     pk_release(params->range);
     pk_release(params);

@@ -129,7 +129,7 @@ int pk_poison_create(pk_session *s) {
 }
 
 void pk_poison_free(pk_session *s) {
-    for (int32_t i = 0; s->deaths && i < PK_COUNT(s->plan, ENTRIES); i++) {
+    for (int32_t i = 0; s->deaths && i < s->binding_count / PK_BINDINGS; i++) {
         pk_release(s->deaths[i].tensor);
         pk_release(s->deaths[i].first);
     }

@@ -29,7 +29,8 @@ static int take_tables(pk_session *s) {
     s->input_bytes = pk_host_zeros(inputs, sizeof *s->input_bytes);
     s->input = pk_host_zeros(inputs, sizeof *s->input);
     s->repeats = pk_host_zeros(nodes, sizeof *s->repeats);
-    s->bindings = pk_host_zeros((uint64_t)PK_COUNT(plan, ENTRIES) * PK_BINDINGS, sizeof *s->bindings);
+    s->binding_count = PK_COUNT(plan, ENTRIES) * PK_BINDINGS;
+    s->bindings = pk_host_zeros((uint64_t)s->binding_count, sizeof *s->bindings);
     if (s->flags & PK_FLAG_PROFILE) s->profile = pk_host_zeros(nodes, sizeof *s->profile);
     if (!s->capacity || !s->symbols || !s->needed || !s->slot || !s->slot_bytes || !s->axes || !s->input_buffer ||
         !s->input_bytes || !s->input || !s->repeats || !s->bindings || (!s->profile && (s->flags & PK_FLAG_PROFILE)))
@@ -81,7 +82,7 @@ void pk_session_free(pk_session *s) {
     give_memory(s);
     pk_poison_free(s);
     if (s->device) pk_backend_table.close(s->device);
-    for (int32_t i = 0; s->bindings && i < PK_COUNT(s->plan, ENTRIES) * PK_BINDINGS; i++) {
+    for (int32_t i = 0; s->bindings && i < s->binding_count; i++) {
         pk_release(s->bindings[i].symbols);
         pk_release(s->bindings[i].input);
         pk_release(s->bindings[i].views);

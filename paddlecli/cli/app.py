@@ -34,6 +34,8 @@ COMMANDS: dict[str, Command] = {
     "train": Command("train", "Train a recipe."),
     "evaluate": Command("evaluate", "Measure a trained run on a split of its data."),
     "predict": Command("predict", "Apply a trained run to files, text or values."),
+    "recommend": Command("recommend", "Rank all films for a user with a trained recommender."),
+    "embeddings": Command("embeddings", "Neighbours, analogies and pictures of learned vectors."),
     "dataset": Command("dataset", "List, show and download data sets."),
     "recipe": Command("recipe", "List, show, compare, check and write recipes."),
     "model": Command("model", "List, show and measure networks."),

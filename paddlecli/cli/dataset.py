@@ -13,7 +13,7 @@ import typer
 from paddlecli.cli.options import Code, Override, SetFile, changes
 
 if TYPE_CHECKING:
-    from paddlecli.data.transfer import Progress
+    from paddlecli.data.fetching.transfer import Progress
 
 app = typer.Typer(
     help="List, show, fetch, check and sample data sets.",
@@ -30,25 +30,36 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on std
 @app.command("list")
 def list_command(as_json: Json = False) -> None:
     """List the data sets and whether they are on this machine."""
-    from paddlecli.data import glance
+    from paddlecli.data.fetching import glance
 
     found = glance.summaries()
     if as_json:
-        _print_json({"datasets": found})
+        _print_json({"datasets": found, "formats": list(glance.FORMATS)})
         return
     from paddlecli.cli.output import table
 
     sizes = [_size(e["bytes"]) if e["bytes_known"] else "unknown" for e in found]
     rows = [(e["name"], e["state"], s, e["title"]) for e, s in zip(found, sizes, strict=True)]
     typer.echo("\n".join(table(rows, right=[2])))
+    typer.echo(f"\nformats of your own files: {', '.join(glance.FORMATS)}")
 
 
 @app.command("info")
 def info_command(name: Name, as_json: Json = False) -> None:
-    """Show what a card says: contents, licence, citation, files, notes."""
+    """Show what a card says: contents, licence, citation, files, settings, notes; or what a format of
+    your own files (csv, image_folder ...) can be told."""
+    from paddlecli.cli.registry import blocks, described
     from paddlecli.data import manage
 
+    if manage.is_format(name):
+        about = described("data set", name)
+        if as_json:
+            _print_json(about)
+        else:
+            typer.echo("\n\n".join(blocks(about)))
+        return
     found = manage.details(manage.card_of(name))
+    found["settings"] = _settings(name, found)
     if as_json:
         _print_json(found)
         return
@@ -64,6 +75,11 @@ def info_command(name: Name, as_json: Json = False) -> None:
         typer.echo(f"{'words':9} {key}: {table['size']:,} entries: {table['rule']}")
     for file in found["files"]:
         typer.echo(f"{'file':9} {_file(file)}")
+    for source in found["sources"]:
+        typer.echo(f"{'from':9} {_source(source)}")
+    for setting in found["settings"]:
+        usual = "" if setting["default"] is None else f" (default {setting['default']})"
+        typer.echo(f"{'setting':9} {setting['name']}: {setting['text']}{usual}")
     for remark in found["imported"]:
         typer.echo(f"{'imported':9} {remark}")
     for subject, text in found["notes"].items():
@@ -85,6 +101,31 @@ def _file(file: dict[str, Any]) -> str:
     return f"{file['name']}: {size}, {known[0]}{optional}"
 
 
+def _settings(name: str, card: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a recipe may set beside the name of a shipped data set."""
+    from paddlecli import assets
+    from paddlecli.cli.registry import argument
+    from paddlecli.config.registry import DATASETS
+    from paddlecli.errors import ConfigError
+
+    if assets.is_path(name):
+        return []
+    entry = DATASETS.get(card["name"])
+    try:
+        return [argument(entry, p) for p in entry.parameters.values()]
+    except ConfigError:  # nothing reads it
+        return []
+
+
+def _source(source: dict[str, Any]) -> str:
+    some = f" ({', '.join(source['files'])})" if source.get("files") else ""
+    if source["kind"] == "package":
+        return (
+            f"package index: {source['package']} {source['version']}, a member of {source['wheel']}"
+        )
+    return f"{source.get('url') or 'this package'}{some}"
+
+
 @app.command("download")
 def download_command(
     names: Annotated[list[str] | None, typer.Argument(help="Data sets to fetch.")] = None,
@@ -94,7 +135,8 @@ def download_command(
 ) -> None:
     """Fetch data sets: PADDLECLI_MIRROR first if it is set, then the sources of the card."""
     from paddlecli.cli.output import tell
-    from paddlecli.data import fetch, manage
+    from paddlecli.data import manage
+    from paddlecli.data.fetching import fetch
     from paddlecli.errors import DataError, NetworkError, UsageError
 
     if bool(names) == everything:
@@ -164,7 +206,8 @@ def verify_command(name: Name, as_json: Json = False) -> None:
     if wrong:
         raise DataError(
             f"data set {name}: missing or wrong: {', '.join(wrong)}",
-            hint=f"paddlecli dataset download {name} --force",
+            hint=f"paddlecli dataset download {name}"
+            + (" --force" if any(s.state == "wrong" for s in states) else ""),
         )
 
 
@@ -196,7 +239,9 @@ def check_command(
 def head_command(
     name: Name,
     count: Annotated[int, typer.Option("-n", "--count", min=1, help="Rows to show.")] = 3,
-    split: Annotated[str, typer.Option(help="The split to take them from.")] = "test",
+    split: Annotated[
+        str | None, typer.Option(help="The split to take them from: test, if there is one.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder to write files to that `predict` takes.")
     ] = None,
@@ -207,6 +252,7 @@ def head_command(
     from paddlecli.data.opening import open_dataset
 
     dataset = open_dataset(name)
+    split = split or ("test" if "test" in dataset.splits else next(iter(dataset.splits)))
     if output is None:
         if as_json:
             found = samples.rows(dataset, split, count)
@@ -235,7 +281,8 @@ def import_command(
 ) -> None:
     """Take files that were obtained by hand; they are known by their content, not their names."""
     from paddlecli.cli.output import tell
-    from paddlecli.data import imports, manage
+    from paddlecli.data import manage
+    from paddlecli.data.fetching import imports
 
     card = manage.card_of(name)
     found = imports.bring_in(card, path, unofficial=unofficial)

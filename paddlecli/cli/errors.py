@@ -6,7 +6,6 @@ went away (`| head -1`), as for any program that SIGPIPE ends.
 
 from __future__ import annotations
 
-import errno
 import json
 import re
 import sys
@@ -17,14 +16,14 @@ from typing import Any
 
 from paddlecli import settings
 from paddlecli.cli.output import end_streams
-from paddlecli.errors import Interrupted, PaddleCliError, ResourceError, UsageError
+from paddlecli.errors import Interrupted, PaddleCliError, UsageError, expected
 
 _COLORS = {"error": "1;31", "hint": "36"}
 _WORD = re.compile(r"^\s*(error|hint):", re.MULTILINE)
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What moves the cursor, or turns the direction of writing."""
 BUG = 1
 BROKEN_PIPE = 141
-_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def report(error: BaseException, arguments: Sequence[str]) -> int:
@@ -49,7 +48,7 @@ def _code(error: BaseException) -> int:
 def _report(error: BaseException, options: Sequence[str]) -> int:
     if _is_broken_pipe(error):
         return BROKEN_PIPE
-    if isinstance(error, SystemExit):
+    if isinstance(error, SystemExit) and _from_user(error) is None:
         return error.code if isinstance(error.code, int) else BUG
     known = _expected(error)
     if known is None and not isinstance(error, Exception):
@@ -68,7 +67,7 @@ def _report(error: BaseException, options: Sequence[str]) -> int:
 def _tell(text: str) -> None:
     """Lines on stderr; on a terminal with colours the word at their start stands out. What a
     recipe's text could do to a terminal is shown, not done."""
-    text = _CONTROL.sub(lambda m: f"\\x{ord(m[0]):02x}", text)
+    text = _CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
     if settings.color(sys.stderr):
         text = _WORD.sub(lambda m: f"\x1b[{_COLORS[m[1]]}m{m[0]}\x1b[0m", text)
     sys.stderr.write(f"{text}\n")
@@ -85,21 +84,14 @@ def _one_line(error: PaddleCliError) -> bool:
 
 def _expected(error: BaseException) -> PaddleCliError | None:
     """The error as one of the tree's; None for a bug."""
-    if isinstance(error, PaddleCliError):
-        return error
-    if isinstance(error, KeyboardInterrupt):
-        return Interrupted("interrupted")
-    if isinstance(error, MemoryError):
-        return ResourceError("out of memory", hint="use a smaller train.batch_size")
-    if isinstance(error, OSError) and error.errno in _FULL:
-        return ResourceError(f"no space left on the disk: {error.filename or 'writing'}")
-    return _from_click(error) or _from_user(error)
+    return expected(error) or _from_click(error) or _from_user(error)
 
 
 def _from_user(error: BaseException) -> PaddleCliError | None:
     """The error of a user's own function, where code was loaded."""
     plugins = sys.modules.get("paddlecli.config.plugins")
-    return plugins.raised_by_user(error) if plugins and isinstance(error, Exception) else None
+    told = isinstance(error, Exception | SystemExit)
+    return plugins.raised_by_user(error) if plugins and told else None
 
 
 def _from_click(error: BaseException) -> PaddleCliError | None:

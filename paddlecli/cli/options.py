@@ -49,7 +49,11 @@ Quiet = Annotated[
 Verbose = Annotated[
     int,
     typer.Option(
-        "--verbose", "-v", count=True, help="-v sizes, -vv times by kernel, -vvv the graphs."
+        "--verbose",
+        "-v",
+        count=True,
+        show_default=False,
+        help="-v sizes, -vv times by kernel, -vvv the graphs.",
     ),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed (-o train.seed=N).")]
@@ -98,12 +102,12 @@ def changes(
 ) -> list[str]:
     """All changes to a recipe: `--set-file` first, then `-o`, each in its order; then flags that stand for a setting, by its
     key, those that were given."""
-    given = [f"{key}={value}" for key, value in (flags or {}).items() if value is not None]
-    if not set_file:
-        return [*(override or ()), *given]
-    from paddlecli.config.compose import FromFile
+    told = [f"{key}={value}" for key, value in (flags or {}).items() if value is not None]
+    if not set_file and not told:
+        return list(override or ())
+    from paddlecli.config.compose import Flag, FromFile
 
-    return [*map(FromFile, set_file), *(override or ()), *given]
+    return [*map(FromFile, set_file or ()), *(override or ()), *map(Flag, told)]
 
 
 LEFT_OUT = "\0"

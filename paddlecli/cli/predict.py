@@ -100,12 +100,23 @@ def _line(record: dict[str, Any]) -> str:
     if "error" in record:
         why = str(record["error"]).removeprefix(f"{record['input']}: ")
         return f"{record['input']}: error: {why}"
+    if "text" in record:
+        found = record.get("sentences", [record])
+        scored = (
+            f"  {s['score']:8.3f}  {s['text'] or '(nothing)'}" if "score" in s else f"  {s['text'] or '(nothing)'}" for s in found
+        )
+        return "\n".join([f"{record['input']}{notes}", *scored])
     ranked = record.get("probabilities") or record.get("scores")
     if ranked:
         kind = "probability" if "probabilities" in record else "score"
         first, *rest = (f"{r['label']} {r[kind]:.4f}" for r in ranked)
         others = f"  then {', '.join(rest)}" if rest else ""
         return f"{record['input']}: {first}{others}{notes}"
+    if "chunks" in record:
+        chunks = "  ".join(f"[{c['label']} {c['words']}]" for c in record["chunks"])
+        return f"{record['input']}: {chunks or 'nothing is marked'}{notes}"
     if "labels" in record:
         return f"{record['input']}: {' '.join(record['labels'])}{notes}"
-    return f"{record['input']}: {record['prediction']}{notes}"
+    others = {k: v for k, v in record.items() if k not in ("input", "prediction", "notes")}
+    unit = "".join(f"  {v:.2f} {k}" for k, v in others.items())
+    return f"{record['input']}: {record['prediction']}{unit}{notes}"

@@ -50,7 +50,7 @@ def list_recipes() -> list[dict[str, str]]:
 def read_text(name: str) -> tuple[str, str]:
     """File and text of a shipped recipe or of a path, as it stands. Raises ConfigError."""
     from paddlecli.config.load import find_recipe
-    from paddlecli.config.yaml_text import Source, decode
+    from paddlecli.config.yaml_text import Source, decode, read
     from paddlecli.errors import Where
 
     path = find_recipe(name, Path.cwd())
@@ -58,7 +58,7 @@ def read_text(name: str) -> tuple[str, str]:
         raise ConfigError.of([path], name)
     source = Source(str(path))
     try:
-        raw = path.read_bytes()
+        raw = read(path)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigError.of(
@@ -380,7 +380,7 @@ def new_command(
     A table (csv, tsv, jsonl), a file with lines of `label TAB text`, or a folder with one folder a
     class, of pictures or of text files. What was seen and guessed stands in the recipe's comments.
     """
-    from paddlecli.data.look import look
+    from paddlecli.data.own.look import look
     from paddlecli.engine import newrecipe
 
     if data == "":

@@ -152,18 +152,15 @@ def blocks(found: dict[str, Any]) -> list[str]:
         ]
         blocks.append("\n".join(["reads", *(f"  {line}" for line in table(rows))]))
     if found["arguments"]:
-        blocks.append(
-            "\n".join(
-                ["arguments", *(f"  {line}" for a in found["arguments"] for line in _lines(a))]
-            )
-        )
-    if found.get("formula"):
+        lines = (line for a in found["arguments"] for line in _lines(a, found["summary"]))
+        blocks.append("\n".join(["arguments", *(f"  {line}" for line in lines)]))
+    if found.get("formula", "") not in " ".join(found["text"].split()):
         blocks.append(f"formula  {found['formula']}")
     return [b for b in (*blocks, found["example"].rstrip()) if b]
 
 
-def _lines(argument: dict[str, Any]) -> list[str]:
-    """An argument: its type and default, and below what it is for."""
+def _lines(argument: dict[str, Any], summary: str) -> list[str]:
+    """An argument: its type and default, and below what it is for, where the summary, which is shown, does not say it."""
     import json
 
     from paddlecli.config.dump import writable
@@ -172,4 +169,5 @@ def _lines(argument: dict[str, Any]) -> list[str]:
     head = (
         f"{argument['name']}: {argument['type']}; {'required' if argument['required'] else given}"
     )
-    return [head, *([f"    {argument['text']}"] if argument["text"] else [])]
+    text = argument["text"]
+    return [head, *([f"    {text}"] if text and not (summary and text.startswith(summary)) else [])]

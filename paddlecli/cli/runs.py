@@ -163,7 +163,7 @@ def _facts(found: Details) -> Iterator[str]:
 
 def _status(found: Details) -> str:
     error = found.facts.get("error")
-    return found.info.status + (f": {error}" if error else "")
+    return found.info.status + (f": {str(error).splitlines()[0]}" if error else "")
 
 
 def _drawn(found: Details) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -115,6 +116,19 @@ def command(
 
 
 def _report(result: Result, as_json: bool, quiet: bool) -> None:
+    from paddlecli.cli.output import end_streams
+
+    try:
+        _print(result, as_json, quiet)
+    except OSError:
+        with suppress(OSError):
+            end_streams()
+        # a run that a closed terminal ended says so by its exit code, where nobody reads
+        if not result.exit_code:
+            raise
+
+
+def _print(result: Result, as_json: bool, quiet: bool) -> None:
     from paddlecli.cli.output import print_json, tell
 
     if as_json:

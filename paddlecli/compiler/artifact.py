@@ -82,6 +82,7 @@ class Artifact:
         roles: what entries are for: ``train`` (list), ``evaluate``, ``predict``, and with
             accumulation ``accumulate`` (entries of the
             first and of further parts) and ``apply``.
+        axes: names of the ragged axes, those that ops make included.
         notes: what the user should know before step 1 (cost of rules that move untouched rows,
             ...).
     """
@@ -97,3 +98,4 @@ class Artifact:
     metric_states: Mapping[str, Placement]
     roles: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    axes: tuple[str, ...] = ()

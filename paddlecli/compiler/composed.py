@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 from paddlecli import ops
 from paddlecli.compiler.groups import Group, Table
+from paddlecli.config.plugins import place_of
+from paddlecli.config.registry import OPTIMIZERS
 from paddlecli.errors import ConfigError
 from paddlecli.graph.builder import Emitter, fault
 from paddlecli.graph.ir import Graph, Tensor
@@ -83,6 +85,10 @@ class Value:
         if power == 2:
             return self.o.apply("square", self)
         return self.o.sqrt(self) if power == 0.5 else self.o.apply("pow", self, power)
+
+    def __bool__(self) -> bool:
+        """A rule is run before there are numbers: `if` and `while` cannot ask for them."""
+        raise TypeError("a Value has no truth: the rule is written once, before there are numbers")
 
     def _shift(self, by: float) -> Value:
         return self.o.apply("scale", self, a=1.0, b=float(by))
@@ -170,6 +176,8 @@ class Update:
         found = self._e.apply(op, *(v.tensor for v in values), **attrs)
         if not isinstance(found, Tensor):
             raise self._wrong(f"applies `{op}`, which has several outputs")
+        if ops.get(op).inplace_views:  # the bytes may be those of the parameter or of a slot
+            found = self._e.apply("copy", found)
         return Value(self, found)
 
     def norm(self, x: Value) -> Value:
@@ -197,7 +205,9 @@ class Update:
         return value.tensor
 
     def _wrong(self, text: str) -> ConfigError:
-        return fault(self._e.origin, f"the optimizer `{self._name}` {text}")
+        written = place_of(OPTIMIZERS.get(self._name).function)
+        text = f"the optimizer `{self._name}` {text}: it is written in {written}"
+        return fault(self._e.origin, text)
 
     def finish(self, result: Any) -> tuple[Tensor, dict[str, Tensor]]:
         """The new parameter and the new slots."""
@@ -321,7 +331,10 @@ class Composed:
         d = _clipped(e, group, scale, limit, bounds, clips)
         place = _Flat(group.parameters, d, group.rate, group, bounds)
         _, p, slots = self._run(e, group.count, place)
+        old = (group.parameters, *group.slots.values())
         for x, values in ((group.parameters, p), *((group.slots[k], v) for k, v in slots.items())):
+            if any(values is o for o in old):  # what the assignment before may have changed
+                values = e.apply("copy", values)
             kernel = ops.get("segment_assign").forward
             e.update(kernel, {"x": x, "values": values, "bounds": bounds})
 

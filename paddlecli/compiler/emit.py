@@ -57,6 +57,7 @@ def emit(stages: Any, seed: int) -> Artifact:
         },
         roles=dict(graph.roles),
         notes=tuple(stages.notes),
+        axes=tuple(writer.axis_names()),
     )
 
 
@@ -144,13 +145,14 @@ class _Writer:
         for item in entry.items:
             self._item(item)
         used = {t.name for n in flat(entry.items) for t in n.inputs if t.role == "input"}
-        used |= {a.input for n in flat(entry.items) for a in _axes(n)}
+        axes = [a for n in flat(entry.items) for a in _axes(n)]
+        used |= {a.input for a in axes}
         inputs = tuple(n for n in self.graph.inputs if n in used)
         self.w.entry(
             entry.name, first, self.w.node_count() - first, inputs=inputs,
             fetches=[self.index(t) for t in entry.fetches.values()],
             outputs=[self.index(t) for t in entry.outputs.values()],
-            halt=-1 if entry.halt is None else self.index(entry.halt),
+            halt=-1 if entry.halt is None else self.index(entry.halt), axes=[a for a in axes if a.of],
         )  # fmt: skip
         return EntryInfo(
             entry.name,

@@ -28,6 +28,7 @@ class _Entry:
     fetches: tuple[int, ...]
     outputs: tuple[int, ...]
     halt: int
+    axes: tuple[Axis, ...]
 
 
 class PlanWriter(SizeTables):
@@ -298,6 +299,7 @@ class PlanWriter(SizeTables):
         fetches: Iterable[int] = (),
         outputs: Iterable[int] = (),
         halt: int = -1,
+        axes: Iterable[Axis] = (),
     ) -> int:
         """Adds an entry.
 
@@ -309,16 +311,26 @@ class PlanWriter(SizeTables):
             fetches: tensors of one number.
             outputs: tensors copied out.
             halt: tensor of one i32 that ends a request.
+            axes: those made by ops that it uses.
         """
         self._entries.append(
-            _Entry(name, first_node, nodes, tuple(inputs), tuple(fetches), tuple(outputs), halt)
+            _Entry(
+                name,
+                first_node,
+                nodes,
+                tuple(inputs),
+                tuple(fetches),
+                tuple(outputs),
+                halt,
+                tuple(dict.fromkeys(axes)),
+            )
         )
         return len(self._entries) - 1
 
     # -- bytes -------------------------------------------------------------------------------------
     def _define_axes(self) -> dict[Axis, str]:
-        """The input that gives each axis its offsets. An outer level that no input lies on gets an
-        input of offsets alone, named ``<input>@<axis>``."""
+        """The input that gives each axis its offsets. An outer level that no input lies on, or an
+        axis that an op makes, gets an input of offsets alone, named ``<input>@<axis>``."""
         found: dict[Axis, str] = {}
         for axis in self._axes:
             if axis.input not in self._inputs:
@@ -337,6 +349,7 @@ class PlanWriter(SizeTables):
             while axis is not None:
                 names[definers[axis]] = None
                 axis = axis.parent
+        names |= dict.fromkeys(definers[axis] for axis in entry.axes)
         order = list(self._inputs)
         return [order.index(n) for n in names]
 

@@ -58,6 +58,10 @@ class SizeTables:
         """Names of the symbols in the order of capacities."""
         return list(self._symbol_names)
 
+    def axis_names(self) -> list[str]:
+        """Names of the ragged axes, those that ops make included."""
+        return [axis.name for axis in self._axes]
+
     def symbol(
         self, kind: str, a: int = 0, b: int = 0, ca: int = 0, cb: int = 0, name: str = "N"
     ) -> int:

@@ -16,7 +16,7 @@ from paddlecli.config.blocks import LOOPS, argument_faults, loop_faults, use_fau
 from paddlecli.config.calls import Call, calls_of
 from paddlecli.config.dump import writable
 from paddlecli.config.moved import key_meant, name_meant
-from paddlecli.config.nodes import DEFAULT, Node, Path, close_names, node_of
+from paddlecli.config.nodes import DEFAULT, Node, Path, close_names, dotted, node_of
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import KINDS, Entry, calls_within
 from paddlecli.config.sections import CALL_FORM
@@ -109,7 +109,8 @@ def _check_call(call: Call, root: Node) -> Iterator[Fault]:
         schema = shape.Arguments(call.kind, call.name, call.own)
         entry.model.model_validate_json(json.dumps(call.arguments.plain()))
     except ValidationError as error:
-        yield from translate(error, schema, call.arguments, call.path, call.free)
+        for fault in translate(error, schema, call.arguments, call.path, call.free):
+            yield _moved_out(fault, call)
         return
     except ConfigError as error:
         yield from _unfit(error, call)
@@ -121,6 +122,16 @@ def _check_call(call: Call, root: Node) -> Iterator[Fault]:
     yield from _resolve_paths(call)
     if call.own:
         _fill_defaults(call, root)
+
+
+def _moved_out(fault: Fault, call: Call) -> Fault:
+    """An unknown argument that is a key beside the call: `{f1: {from: p}}` for `{f1: {}, from: p}`."""
+    name = fault.where.key.rpartition(".")[2]
+    inside = f"{dotted(call.path)}.{name}" == fault.where.key
+    if name not in call.beside or not inside or not fault.message.startswith("unknown key"):
+        return fault
+    hint = f"`{name}` stands beside `{call.name}`: {{{call.name}: {{...}}, {name}: ...}}"
+    return replace(fault, nearest=(), hint=hint)
 
 
 def _place_card(call: Call, root: Node) -> Call:

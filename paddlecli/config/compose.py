@@ -20,7 +20,7 @@ from paddlecli.config.nodes import (
 )
 from paddlecli.config.sections import pick_model, pick_optimizer
 from paddlecli.config.shape import Form
-from paddlecli.config.yaml_text import Source, decode, is_unicode, parse, scalar_of
+from paddlecli.config.yaml_text import Source, decode, is_unicode, parse, read, scalar_of
 from paddlecli.errors import Fault, Where
 
 FormOf = Callable[[Path, Node], Form]
@@ -71,6 +71,10 @@ class Preset(str):
     """`a.b=value` or `~a.b` that a command adds itself: it comes before `-o`, and does not count."""
 
 
+class Flag(str):
+    """`a.b_c=value`, as given with the flag `--b-c value`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Override:
     """One change: `parts` of the path, and the source of the value's text (None: delete).
@@ -113,7 +117,11 @@ def read_override(text: str, number: int) -> Override | Fault:
         if isinstance(found, Fault):
             return found
         return Override(parts, found, option, found.text.removesuffix("\n"))
-    source = Source("-o", base=str(FilePath.cwd()), option=number, shift=len(path) + 1)
+    if isinstance(text, Flag):
+        name = f"--{parts[-1].replace('_', '-')}"
+        option = Origin("command line", name, number, 1, f"{name} {value}")
+    shift = len(option.text) - len(value)
+    source = Source(name, base=str(FilePath.cwd()), option=number, shift=shift)
     source.set_text(value)
     return Override(parts, source, option, value)
 
@@ -125,7 +133,7 @@ def _content(file: str, option: Origin, key: str) -> Source | Fault:
     if not file:
         return Fault("the name of the file is empty", option.where(key), "a path")
     try:
-        raw = path.read_bytes()
+        raw = read(path)
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         return Fault(f"cannot read the file `{file}`: {reason}", option.where(key), "a file")
@@ -177,7 +185,7 @@ def _value(root: Node, path: Path, override: Override, form_of: FormOf) -> tuple
 def _shown(where: Where, override: Override, path: Path) -> Where:
     """A place in an option with the whole option as its line; one in a file stays as it is."""
     key = where.key or dotted(path)
-    text = override.option.text if where.file == "-o" else where.text
+    text = override.option.text if where.file == override.option.file else where.text
     return replace(where, key=key, text=text)
 
 

@@ -17,7 +17,7 @@ from paddlecli.config import shape
 from paddlecli.config.load import find_recipe, load_recipe
 from paddlecli.config.nodes import node_of
 from paddlecli.config.recipe import Recipe
-from paddlecli.config.yaml_text import Source, decode
+from paddlecli.config.yaml_text import Source, decode, read
 from paddlecli.errors import ConfigError, Fault
 
 _MODELINE = re.compile(r"^(#\s*yaml-language-server:\s*\$schema=)(\S+)", re.MULTILINE)
@@ -41,7 +41,7 @@ def copy_of(name: str, target: FilePath, shown: str, overrides: Sequence[str] = 
         raise ConfigError.of([path], name)
     recipe = load_recipe(name, overrides)
     source = Source(str(path))
-    decode(path.read_bytes(), source)
+    decode(read(path), source)
     text = source.text
     folder = target.absolute().parent
     edits = (

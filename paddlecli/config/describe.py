@@ -110,7 +110,8 @@ def argument_text(entry: Entry, parameter: Parameter) -> str:
     text, own = _about_arguments(entry), re.escape(parameter.name)
     names = "|".join(map(re.escape, entry.parameters))
     listed = re.search(
-        rf"(?<![\w`])(?:{names}, )*{own}(?:, (?:{names}))*: (.*?)(?=\s(?:{names})[,:] |$)", text
+        rf"(?<![\w`])(?:{names}, )*{own}(?:, (?:{names}))*: (.*?)(?=(?<=\.)\s(?:{names})[,:] |$)",
+        text.partition("Args:")[2] or text,
     )
     if listed is not None:
         return _sentence(listed[1])

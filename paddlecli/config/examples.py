@@ -93,7 +93,13 @@ def _model(entry: Entry, needed: dict[str, Any]) -> list[str]:
     return ["model:", *_named(entry.name, needed, "  ")]
 
 
+def _data(entry: Entry, needed: dict[str, Any]) -> list[str]:
+    given = {k: "FILE" if k == "train" else v for k, v in needed.items()}
+    return ["data:", *_named(entry.name, given, "  ")]
+
+
 _LAYOUTS = {
+    "data set": _data,
     "layer": _layer,
     "model": _model,
     "loss": _loss,

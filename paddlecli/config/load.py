@@ -7,7 +7,6 @@ texts (all files and options), then the schema (keys, types, ranges, names, refe
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path as FilePath
 
@@ -15,6 +14,7 @@ from paddlecli import assets
 from paddlecli.config import shape
 from paddlecli.config.check import check
 from paddlecli.config.compose import (
+    Flag,
     FromFile,
     Interpolation,
     Override,
@@ -28,7 +28,7 @@ from paddlecli.config.nodes import DEFAULT, Node, Origin, Path, close_names, nod
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.schema import Checkpoint, Predict, Train
 from paddlecli.config.translate import kind_of
-from paddlecli.config.yaml_text import Source, decode, parse
+from paddlecli.config.yaml_text import Source, decode, parse, read
 from paddlecli.errors import ConfigError, Fault, Where
 
 __all__ = ["Recipe", "load_recipe"]
@@ -80,11 +80,12 @@ def _options(overrides: Sequence[str]) -> list[Override | Fault]:
     """The changes in the order in which they are made; `-o` are numbered as they were given."""
     files = [o for o in overrides if isinstance(o, FromFile)]
     presets = [o for o in overrides if isinstance(o, Preset)]
-    given = [o for o in overrides if not isinstance(o, FromFile | Preset)]
+    given = [o for o in overrides if not isinstance(o, FromFile | Preset | Flag)]
     return [
         *_numbered(presets, len(given) + 1),
         *_numbered(files, 1),
         *_numbered(given, 1),
+        *(read_override(o, 1) for o in overrides if isinstance(o, Flag)),
     ]
 
 
@@ -150,7 +151,7 @@ class _Files:
 
     def _read(self, path: FilePath | None, source: Source) -> Node | None:
         try:
-            raw = sys.stdin.buffer.read() if path is None else path.read_bytes()
+            raw = read(path)
         except OSError as error:
             reason = error.strerror or type(error).__name__
             self.faults.append(Fault(f"cannot read the file: {reason}", Where(source.name)))
@@ -220,7 +221,7 @@ def _find(
         return Fault("the name of the recipe is empty", where, "a name or a path")
     if assets.is_path(text):
         path = base / FilePath(text).expanduser()
-        if path.is_file():
+        if path.exists() and not path.is_dir():  # a pipe, as `<(...)` of the shell, is as good
             return path
         if not path.is_dir():
             resembling = close_names(path.name, [p.name for p in path.parent.glob("*.y*ml")])

@@ -23,7 +23,8 @@ _SEGMENT = re.compile(r'"([^"]*)"|\'([^\']*)\'|([^."\']+)')
 class Origin:
     """Where a resolved value came from: a file, an `-o` on the command line, or a default.
 
-    `file` is the option for the command line ("-o", "--set-file"), `line` then counts its uses.
+    `file` is the option for the command line ("-o", "--set-file", "--epochs"), `line` then counts
+    its uses.
     `text` is the source line.
     """
 
@@ -36,7 +37,10 @@ class Origin:
     def __str__(self) -> str:
         if self.kind == "file":
             return f"{self.file}:{self.line}:{self.column}"
-        return f"{self.file} {self.text}" if self.kind == "command line" else "default"
+        if self.kind == "default":
+            return "default"
+        # a flag's text begins with it
+        return self.text if self.text.startswith(f"{self.file} ") else f"{self.file} {self.text}"
 
     def as_dict(self) -> dict[str, Any]:
         """The form used by `--json`."""

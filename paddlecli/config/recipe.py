@@ -118,6 +118,8 @@ class Recipe(Section):
 
     def _written_at(self, where: Where) -> tuple[str, str]:
         """The source line of a place, and the key whose value begins there."""
+        if not where.file:
+            return "", ""
         at = (where.file, where.line)
         here = [(p, o) for p, o in self._origins.items() if (o.file, o.line) == at]
         text = next((o.text for _, o in here), where.text)

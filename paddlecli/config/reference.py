@@ -68,7 +68,7 @@ Both replace what stands at the key as a whole, a section too: `-o train={{epoch
 other settings of `train` at their defaults, `-o train.epochs=3` leaves them as they are.
 """
 _SHOW = {
-    "model": "paddlecli model show NAME", "data set": "paddlecli dataset show NAME",
+    "model": "paddlecli model show NAME", "data set": "paddlecli dataset info NAME",
     "layer": "paddlecli layer show NAME", "loss": "paddlecli loss show NAME",
     "metric": "paddlecli metric show NAME", "optimizer": "paddlecli optimizer show NAME",
     "schedule": "paddlecli schedule show NAME",

@@ -29,7 +29,9 @@ MetricName = Annotated[
         title="a split and a metric, such as `test.loss`",
     ),
 ]
-CONDITION = r"^(train|valid|test)\.[A-Za-z0-9_@]+ *(<=|>=|<|>) *[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"
+CONDITION = (
+    r"^(train|valid|test)\.[A-Za-z0-9_@]+ *(<=|>=|<|>) *[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"
+)
 """What `train.stop_when` holds: a split and a metric, a comparison, a number."""
 Condition = Annotated[
     str,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, get_args, get_origin
@@ -13,6 +14,7 @@ from paddlecli.config import shape
 from paddlecli.config.moved import key_meant
 from paddlecli.config.nodes import Node, Path, close_names, dotted
 from paddlecli.config.recipe import Recipe
+from paddlecli.config.yaml_text import scalar_of
 from paddlecli.errors import Fault
 
 _RANGES = {
@@ -134,7 +136,7 @@ def _wrong_value(item: dict[str, Any], node: Node, key: Path, types: list[Any]) 
     if not expected:
         return Fault(f"{name}: {item['msg']}", where)
     message = f"{name} must be {expected}, got {kind_of(value)}"
-    return Fault(message, where, expected, hint=_type_hint(value, types))
+    return Fault(message, where, expected, hint=_type_hint(node, types))
 
 
 def _name_of(key: Path) -> str:
@@ -229,12 +231,19 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _type_hint(value: Any, types: list[Any]) -> str:
-    wanted = [shape.bare(t) for t in types]
+def _as_written(node: Node) -> str:
+    """A number as it stands in the text: `1.10` and `1.1` are one number, but two names."""
+    found = re.match(r"[^\s,\]}]+", node.origin.text[node.origin.column - 1 :])
+    written = found[0] if found else ""
+    return written if scalar_of(written) == node.value else shown(node.value)
+
+
+def _type_hint(node: Node, types: list[Any]) -> str:
+    value, wanted = node.value, [shape.bare(t) for t in types]
     if isinstance(value, str) and bool in wanted and value.lower() in ("yes", "no", "on", "off"):
         return "write true or false"
     if isinstance(value, int | float) and not isinstance(value, bool) and str in wanted:
-        return f'quote it: "{shown(value)}"'
+        return f'quote it: "{_as_written(node)}"'
     if isinstance(value, str) and (int in wanted or float in wanted):
         return "write the number without quotes, blanks or `_`" if value[:1].isdigit() else ""
     if isinstance(value, str) and any(get_origin(w) in (list, tuple) for w in wanted):

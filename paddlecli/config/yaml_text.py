@@ -8,8 +8,10 @@ are counted in characters from 1, the way editors do.
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from pathlib import Path as FilePath
 from typing import Any
 
 import yaml
@@ -90,7 +92,7 @@ class Source:
     def origin(self, index: int) -> Origin:
         """The place of the character at `index`."""
         if self.option:
-            return Origin("command line", "-o", self.option, index + self.shift + 1, self.text)
+            return Origin("command line", self.name, self.option, index + self.shift + 1, self.text)
         line = bisect_right(self._starts, index) - 1
         start = self._starts[line]
         if line not in self._lines:  # one text that all values of the line share
@@ -108,12 +110,21 @@ class Source:
         return re.sub(r"[^\n]", " ", self.text[:index]) + self.text[index:]
 
 
+def read(path: FilePath | None) -> bytes:
+    """The bytes of a file, or of stdin; of one that is too large just so many that `decode` refuses
+    it. Raises OSError."""
+    if path is None:
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
 def decode(raw: bytes, source: Source) -> bool:
     """Put the bytes into `source` as text. False, with a fault, for what is no UTF-8 text."""
     if len(raw) > MAX_BYTES:
         where = Where(source.name)
         source.text_faults.append(
-            Fault(f"the file has {len(raw)} bytes", where, f"at most {MAX_BYTES} bytes")
+            Fault("the file has too many bytes", where, f"at most {MAX_BYTES:,} bytes")
         )
         return False
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):

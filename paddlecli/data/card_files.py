@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from paddlecli.data.digests import Digest
+from paddlecli.data.fetching.digests import Digest
 
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._%+-]*")
 

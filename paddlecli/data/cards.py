@@ -126,10 +126,35 @@ class Normalise(CardModel):
     centre: Literal["mass"] = "mass"
 
 
+class PredictField(CardModel):
+    """How a field comes from a column of the user's own input."""
+
+    column: str
+    """Name of the column."""
+    transforms: list[str | dict[str, Any]]
+    """From its text to the field's values; `vocabulary` means the field's own."""
+
+
+class Unit(CardModel):
+    """A number that users know better than the one that is predicted: prediction * scale + shift."""
+
+    name: str
+    scale: float = 1.0
+    """Factor of the prediction."""
+    shift: float = 0.0
+    """What is added to the product."""
+
+
 class Predict(CardModel):
     """How `predict` reads one input (see `data/inputs.py`)."""
 
-    kind: Literal["image", "table", "values"] = "values"
+    kind: Literal["image", "table", "values", "fields"] = "values"
+    columns: list[str] | None = None
+    """`fields`: the parts of a line, which tabs separate; `label` may be left out of a line."""
+    fields: dict[str, PredictField] | None = None
+    """`fields`: what is made of the columns."""
+    unit: Unit | None = None
+    """What the prediction is in the user's own unit."""
     ink: Literal["light", "dark"] | None = None
     """Which of the two the pictures have; pictures of the other kind are inverted."""
     normalise: Normalise | None = None

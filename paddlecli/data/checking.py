@@ -12,11 +12,12 @@ import numpy as np
 
 from paddlecli import assets
 from paddlecli.config.load import load_recipe
+from paddlecli.config.nodes import close_names
 from paddlecli.config.registry import DATASETS
 from paddlecli.data.columns import Column, Dataset, Split
-from paddlecli.data.frame import SHOWN, Frame, Values
 from paddlecli.data.opening import open_with, reader_of
-from paddlecli.data.own import OwnReader
+from paddlecli.data.own.frame import SHOWN, Frame, Values
+from paddlecli.data.own.reader import OwnReader
 from paddlecli.data.spec import FieldSpec, Role
 from paddlecli.errors import ConfigError, DataError
 
@@ -119,10 +120,34 @@ def check_named(text: str, overrides: Sequence[str] = ()) -> Report:
     known = _is_card(text) if assets.is_path(text) else DATASETS.find(text) is not None
     if known and not overrides:
         return check(text)
+    _recipe_or_explain(text)
     recipe = load_recipe(text, overrides)
     if recipe.data is None:
         raise ConfigError(f"{text}: the recipe names no data set")
     return check(recipe.data.name, recipe.data.arguments)
+
+
+def _recipe_or_explain(text: str) -> None:
+    """Raises ConfigError where a file is of data itself, or where nothing has the name."""
+    if not assets.is_path(text):
+        if assets.find("recipes", text) is None:
+            names = [*assets.names("datasets"), *assets.recipe_names()]
+            near = close_names(text, names)
+            raise ConfigError(
+                f"there is no data set and no recipe named `{text}`",
+                hint=f"did you mean {' or '.join(near)}?"
+                if near
+                else "`paddlecli dataset list` and `paddlecli recipe list` show the names; a file is "
+                "written as a path: ./NAME",
+            )
+        return
+    path = Path(text).expanduser()
+    if path.is_dir() or (path.is_file() and path.suffix.lower() not in (".yaml", ".yml")):
+        raise ConfigError(
+            f"{text}: neither a recipe nor a card",
+            hint=f"`paddlecli recipe new --data {text}` writes a recipe that says how it is read; "
+            "check that",
+        )
 
 
 # -- what is in it ----------------------------------------------------------------------------------
@@ -198,8 +223,9 @@ def _told(about: Plain) -> str:
 
 
 def _balance(data: Dataset) -> Iterator[str]:
-    """What is odd about the numbers of the classes."""
+    """What is odd about the classes: names that only their case tells apart, and their numbers."""
     for spec in data.spec.labels():
+        yield from _alike(spec)
         for name, split in data.splits.items():
             if spec.classes is None or spec.name not in split.columns or spec.axes:
                 continue
@@ -217,6 +243,15 @@ def _balance(data: Dataset) -> Iterator[str]:
                     f"{name}: {spec.name} {names[int(counts.argmax())]} has {int(seen.max()):,} rows, "
                     f"{names[int(np.flatnonzero(counts == seen.min())[0])]} {int(seen.min()):,}"
                 )
+
+
+def _alike(spec: FieldSpec) -> Iterator[str]:
+    same: dict[str, list[str]] = {}
+    for name in spec.names:
+        same.setdefault(name.casefold(), []).append(name)
+    for names in same.values():
+        if len(names) > 1:
+            yield f"classes of {spec.name} that only their case tells apart: {', '.join(names)}"
 
 
 # -- rows that come again -----------------------------------------------------------------------------

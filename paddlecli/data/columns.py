@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from paddlecli.data.entities import Entities
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.data.vocab import Vocabulary
 from paddlecli.errors import DataError
@@ -200,11 +201,13 @@ class Dataset:
         splits: Mapping[str, Split],
         statistics: Mapping[str, Statistics] | None = None,
         vocabularies: Mapping[str, Vocabulary] | None = None,
+        entities: Mapping[str, Entities] | None = None,
     ) -> None:
         self.spec = spec
         self.splits = dict(splits)
         self.statistics = dict(statistics or {})
         self.vocabularies = dict(vocabularies or {})
+        self.entities = dict(entities or {})
         for split in self.splits.values():
             _check_split(spec, split)
 
@@ -222,6 +225,11 @@ class Dataset:
     def preprocessing(self) -> dict[str, Any]:
         """Plain data that suffice to read inputs for a prediction later (see `data/inputs.py`)."""
         spec: dict[str, Any] = dict(self.spec.predict)
+        if spec.get("kind") == "fields" and "pipelines" not in spec:
+            from paddlecli.data.frozen import pipelines
+
+            unit = {k: v for k, v in spec.items() if k == "unit"}
+            spec = {**pipelines(spec, self.spec.fields), **unit}
         spec["fields"] = [f.as_dict() for f in self.spec.fields]
         spec["statistics"] = {name: s.as_dict() for name, s in self.statistics.items()}
         spec["labels"] = {name: list(names) for name, names in self.label_names().items()}
@@ -230,6 +238,8 @@ class Dataset:
                 name: {"words": list(v.words), "unknown": v.unknown}
                 for name, v in self.vocabularies.items()
             }
+        if self.entities:
+            spec["entities"] = {name: e.plain() for name, e in self.entities.items()}
         if self.spec.unofficial:
             spec["unofficial"] = self.spec.remarks[0]
         return spec

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paddlecli.data import images
 from paddlecli.data.columns import Column
-from paddlecli.data.own_inputs import kind_of
+from paddlecli.data.formats import images
+from paddlecli.data.own.inputs import kind_of
 from paddlecli.data.records import KINDS, File, Kind, Record, file_of, guarded, inputs_of, label_of
 from paddlecli.errors import UsageError
 

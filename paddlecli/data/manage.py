@@ -8,10 +8,10 @@ from typing import Any
 
 from paddlecli import assets, settings
 from paddlecli.config.registry import DATASETS
-from paddlecli.data import cache, glance
-from paddlecli.data.cache import FileState, Found
 from paddlecli.data.card_files import CardFile
 from paddlecli.data.cards import Card, Offer, own_card
+from paddlecli.data.fetching import cache, glance
+from paddlecli.data.fetching.cache import FileState, Found
 from paddlecli.errors import ConfigError, DataError
 
 
@@ -27,6 +27,11 @@ def card_of(name: str) -> Card:
     if not isinstance(offer, Offer):
         raise ConfigError(f"the data set `{name}` is made by code and has no files")
     return offer.card
+
+
+def is_format(name: str) -> bool:
+    """Whether the name is that of a format of a user's own files, which has no card."""
+    return not assets.is_path(name) and not isinstance(DATASETS.get(name).function, Offer)
 
 
 def cards() -> list[Card]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from paddlecli import assets
 from paddlecli.config.registry import DATASETS, READERS
-from paddlecli.data import cache, glance
 from paddlecli.data.cards import own_card, reader_function
+from paddlecli.data.fetching import cache, glance
 from paddlecli.data.readers.base import Reader
 from paddlecli.data.spec import DatasetSpec
 from paddlecli.errors import DataError

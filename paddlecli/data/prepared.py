@@ -3,6 +3,7 @@
 <cache>/prepared/<data set>/<key>/meta.json        fields, splits, vocabularies, fingerprint
                                  /000.npy ...      values and offsets in their stored type
                                  /word.vocab       one entry a line, in id order
+                                 /movie.jsonl      what is known of users, films: one object a line
 
 The key is made of the files (checksum, length, time), the reader's settings, the card, and the
 source text of everything that has a part in reading. A folder appears only when it is complete;
@@ -28,16 +29,19 @@ from numpy.typing import NDArray
 
 import paddlecli.data
 from paddlecli import settings
-from paddlecli.data.cache import Found
 from paddlecli.data.columns import Column, Dataset, Split
+from paddlecli.data.entities import Entities
+from paddlecli.data.fetching.cache import Found
 from paddlecli.data.spec import DatasetSpec
 from paddlecli.data.vocab import Vocabulary
 from paddlecli.errors import DataError
 
 _FORMAT = 1
 _META = "meta.json"
-_CODE = ("archives", "columns", "corpus", "matlab", "prepared", "spec", "unpickle", "vocab")
-"""Modules beside the readers that decide what columns hold."""
+_CODE = (
+    "readers/*.py", "formats/*.py", "columns.py", "entities.py", "prepared.py", "spec.py", "vocab.py"
+)  # fmt: skip
+"""What decides what columns hold."""
 
 Make = Callable[[], Dataset]
 
@@ -79,7 +83,7 @@ def code_version() -> str:
     """Checksum of the source text of the readers and of what they use."""
     folder = Path(paddlecli.data.__file__).parent
     digest = hashlib.sha256()
-    for path in [*sorted((folder / "readers").glob("*.py")), *(folder / f"{m}.py" for m in _CODE)]:
+    for path in (path for pattern in _CODE for path in sorted(folder.glob(pattern))):
         digest.update(os.fsencode(path.name) + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
@@ -166,11 +170,14 @@ def save(made: Dataset, folder: Path, source: str = "") -> None:
         }
         for name, vocabulary in made.vocabularies.items():
             vocabulary.save(temporary / f"{name}.vocab")
+        for name, entities in made.entities.items():
+            (temporary / f"{name}.jsonl").write_text(entities.text(), encoding="utf-8")
         meta = {
             "source": source,
             "splits": splits,
             "sizes": arrays.sizes,
             "vocabularies": {name: v.unknown for name, v in made.vocabularies.items()},
+            "entities": list(made.entities),
             "fields": {f.name: [f.classes, list(f.names)] for f in made.spec.fields},
             "remarks": list(made.spec.remarks),
             "fingerprint": made.fingerprint,
@@ -220,7 +227,8 @@ def load(folder: Path, spec: DatasetSpec) -> Dataset | None:
             name: Vocabulary.load(folder / f"{name}.vocab", unknown)
             for name, unknown in meta["vocabularies"].items()
         }
-        made = Dataset(_completed(spec, meta, splits), splits, None, vocabularies)
+        entities = {name: Entities.load(folder / f"{name}.jsonl") for name in meta["entities"]}
+        made = Dataset(_completed(spec, meta, splits), splits, None, vocabularies, entities)
         made.fingerprint = str(meta["fingerprint"])
         return made
     except FileNotFoundError:

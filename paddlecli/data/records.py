@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paddlecli.data import images
 from paddlecli.data.columns import Statistics
+from paddlecli.data.formats import images
 from paddlecli.data.readers.base import check_classes, decode, parse_number
 from paddlecli.data.readers.csv import Row, read_rows
 from paddlecli.errors import DataError, UsageError
@@ -30,13 +30,14 @@ Arrays = dict[str, NDArray[Any]]
 class Record:
     """One input. `arrays` has one item a field, without a batch axis; `labels` those of the label
     fields that the input happened to hold. `error` says why there are none. `notes` is what was
-    done that a user should know."""
+    done that a user should know. `words` are those of the sequence, where it is made of words."""
 
     input: str
     arrays: Arrays = field(default_factory=dict)
     labels: Arrays = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     error: str | None = None
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

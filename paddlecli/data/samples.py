@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paddlecli.data import images
 from paddlecli.data.columns import Column, Dataset, Split, Statistics
+from paddlecli.data.formats import images
 from paddlecli.data.spec import FieldSpec
 from paddlecli.errors import DataError
 

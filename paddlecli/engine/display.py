@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -71,7 +72,7 @@ class Quiet:
 
     def warn(self, text: str) -> None:
         """See `Display`."""
-        sys.stderr.write(text + "\n")
+        _write(text)
 
     def close(self) -> None:
         """See `Display`."""
@@ -99,8 +100,7 @@ class Lines:
     def say(self, text: str) -> None:
         """See `Display`."""
         self._last = time.monotonic()
-        sys.stderr.write(text + "\n")
-        sys.stderr.flush()
+        _write(text)
 
     def warn(self, text: str) -> None:
         """See `Display`."""
@@ -155,6 +155,42 @@ class Live:
             self._bars.stop()
 
 
+class Steady:
+    """Another display until its stream cannot be written any more (the terminal was closed, the reader of a pipe went away):
+    then nothing. A training is worth more than its display, and log.txt has it all."""
+
+    def __init__(self, shown: Display) -> None:
+        self._shown: Display | None = shown
+
+    def progress(self, moment: Moment) -> None:
+        """See `Display`."""
+        self._tell(lambda shown: shown.progress(moment))
+
+    def result(self, text: str) -> None:
+        """See `Display`."""
+        self._tell(lambda shown: shown.result(text))
+
+    def say(self, text: str) -> None:
+        """See `Display`."""
+        self._tell(lambda shown: shown.say(text))
+
+    def warn(self, text: str) -> None:
+        """See `Display`."""
+        self._tell(lambda shown: shown.warn(text))
+
+    def close(self) -> None:
+        """See `Display`."""
+        self._tell(lambda shown: shown.close())
+
+    def _tell(self, what: Callable[[Display], None]) -> None:
+        if self._shown is None:
+            return
+        try:
+            what(self._shown)
+        except (OSError, ValueError):  # ValueError: the stream is closed
+            self._shown = None
+
+
 class Copied:
     """Another display, and all that is said in it at the end of a file too, with the time; progress is not."""
 
@@ -199,13 +235,19 @@ class Copied:
         self._shown.close()
 
 
+def _write(text: str) -> None:
+    if sys.stderr is not None:  # None where Python has no console
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
 def choose(quiet: bool, progress: bool) -> Display:
     """The display for this stderr. PADDLECLI_LOG_LEVEL above `info` is quiet too."""
     if quiet or settings.log_level() in ("warning", "error"):
-        return Quiet()
-    if progress and settings.interactive(sys.stderr):
-        return Live()
-    return Lines(progress)
+        return Steady(Quiet())
+    if progress and sys.stderr is not None and settings.interactive(sys.stderr):
+        return Steady(Live())
+    return Steady(Lines(progress))
 
 
 def clock(seconds: float) -> str:

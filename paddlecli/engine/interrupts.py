@@ -18,6 +18,8 @@ from paddlecli.errors import Interrupted
 T = TypeVar("T")
 _NAP = 0.1
 _CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+if hasattr(signal, "SIGHUP"):  # not on Windows
+    _CODES[signal.SIGHUP] = 129
 
 
 class Worker:
@@ -60,7 +62,8 @@ class Worker:
 
 
 class Signals:
-    """SIGINT and SIGTERM inside a `with`: the first asks for an orderly end, the second ends at once.
+    """SIGINT, SIGTERM and SIGHUP (the terminal was closed) inside a `with`: the first asks for an orderly end, the second
+    ends at once. A hangup that is ignored, as under nohup, stays ignored.
 
     `signal` is the number of the first signal, 0 before it. `interrupt(urgent)` reaches the running request.
     """
@@ -77,7 +80,7 @@ class Signals:
 
     def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
-            self._saved = {number: signal.signal(number, self._handle) for number in _CODES}
+            self._saved = {n: signal.signal(n, self._handle) for n in _CODES if not _nohup(n)}
         return self
 
     def __exit__(
@@ -97,3 +100,7 @@ class Signals:
             )
         self.signal = number
         self._interrupt(False)
+
+
+def _nohup(number: signal.Signals) -> bool:
+    return number.name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN

@@ -47,9 +47,8 @@ def watch_of(prepared: Prepared, data: Dataset, machine: Machine) -> Watch:
     early, goal = recipe.early_stopping, recipe.train.stop_when
     best_name, early_name = monitors(recipe)
     mode = early.mode if early is not None and best_name == early_name else None
-    best = _watched(
-        recipe, best_name, recipe.checkpoint.mode or mode, known, ("checkpoint", "monitor")
-    )
+    section = "checkpoint" if recipe.checkpoint.monitor is not None else "early_stopping"
+    best = _watched(recipe, best_name, recipe.checkpoint.mode or mode, known, (section, "monitor"))
     if early is None:
         return Watch(best, goal=_goal(recipe, goal, known))
     mode = early.mode or (recipe.checkpoint.mode if best_name == early_name else None)

@@ -204,7 +204,7 @@ def chunk_eval(
     prediction: Tensor,
     label: Tensor,
     *,
-    types: Count,
+    types: Count | None = None,
     scheme: Literal["IOB", "IOE", "IOBES", "plain"] = "IOB",
     excluded: tuple[Natural, ...] = (),
 ) -> None:
@@ -213,10 +213,15 @@ def chunk_eval(
     scheme) + its place in the scheme, types * (tags of the scheme) is outside of every chunk.
 
     Args:
-        types: how many types of chunk there are.
+        types: how many types of chunk there are; if left out as many as the label's classes make.
         scheme: the tags of a type in order: begin and inside for IOB, inside and end for IOE,
             begin, inside, end and single for IOBES, one for plain.
         excluded: types that do not count."""
+    if types is None:
+        classes = net.classes(label)
+        if classes is None:
+            raise fault(net.origin, "[chunk_eval] the label does not say its classes: give `types`")
+        types = (classes - 1) // len(SCHEMES[scheme])
     attrs: dict[str, Attr] = {
         "chunk_types": types,
         "scheme": list(SCHEMES).index(scheme),

@@ -5,6 +5,7 @@
          /preprocessing.yaml  how an input becomes arrays (scaling statistics and so on)
          /labels.json         names of the classes by field
          /vocabularies/*.txt  words by id, one a line
+         /entities/*.jsonl    what is known of users, films and so on, one object a line
          /report.json         what a prediction reports
 
 Everything but the weights is written once, when training starts; the weights are replaced at one stroke.
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from paddlecli.graph.ir import Graph
 
-VOCABULARIES = "vocabularies"
+VOCABULARIES, ENTITIES = "vocabularies", "entities"
 GRAPH, PREPROCESSING, LABELS, REPORT = (
     "graph.yaml",
     "preprocessing.yaml",
@@ -70,6 +71,8 @@ def prepare(
 
     reading = {k: v for k, v in preprocessing.items() if k != "labels"}
     reading["vocabularies"] = _write_vocabularies(folder, preprocessing.get("vocabularies", {}))
+    if "entities" in preprocessing:
+        reading["entities"] = _write_entities(folder, preprocessing["entities"])
     with saving(folder):
         folder.mkdir(exist_ok=True)
     replace(folder / GRAPH, graph_text(graph).encode())
@@ -101,6 +104,26 @@ def _write_vocabularies(folder: Path, tables: Mapping[str, Any]) -> dict[str, An
         replace(folder / VOCABULARIES / file, "".join(f"{w}\n" for w in table["words"]).encode())
         found[name] = {"file": file, "unknown": table["unknown"]}
     return found
+
+
+def _write_entities(folder: Path, tables: Mapping[str, Any]) -> dict[str, str]:
+    """Writes the tables to files; gives the files' names. Readers choose plain names for tables."""
+    from paddlecli.data.entities import Entities
+
+    with saving(folder / ENTITIES):
+        (folder / ENTITIES).mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        replace(folder / ENTITIES / f"{name}.jsonl", Entities.of(table).text().encode())
+    return {name: f"{name}.jsonl" for name in tables}
+
+
+def _read_entities(folder: Path, files: Mapping[str, str]) -> dict[str, Any]:
+    from paddlecli.data.entities import Entities
+
+    try:
+        return {n: Entities.load(folder / ENTITIES / f).plain() for n, f in files.items()}
+    except DataError as error:
+        raise RunError(error.message) from None
 
 
 def _read_vocabularies(folder: Path, tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,6 +207,8 @@ def open_model(folder: Path) -> Model:
     preprocessing["vocabularies"] = _read_vocabularies(
         folder, preprocessing.get("vocabularies", {})
     )
+    if "entities" in preprocessing:
+        preprocessing["entities"] = _read_entities(folder, preprocessing["entities"])
     preprocessing["needed"] = needed(graph)
     return Model(folder, graph, values, preprocessing, labels, read_json(folder / REPORT), note)
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from paddlecli.config.copying import modeline
 from paddlecli.config.yaml_text import scalar_of
-from paddlecli.data.look_facts import ColumnLook, Look, many
 from paddlecli.data.opening import describe
+from paddlecli.data.own.look_facts import ColumnLook, Look, many
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.errors import UsageError
 

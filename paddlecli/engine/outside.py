@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paddlecli.compiler.artifact import EntryInfo
+from paddlecli.config.plugins import place_of
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import METRICS
 from paddlecli.config.schema import Mode
+from paddlecli.data.axes import levels
 from paddlecli.data.columns import Split
 from paddlecli.errors import ConfigError
 from paddlecli.models.outside import PythonMetric, is_outside, read_by
-from paddlecli.ops.spec import Axis
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -49,11 +50,21 @@ class Outside:
         values = dict(found) if isinstance(found, Mapping) else {"": found}
         if list(values) != list(self.kind.values or ("",)):
             wanted = ", ".join(self.kind.values) or "one number"
-            given = ", ".join(values) if isinstance(found, Mapping) else "one number"
+            given = ", ".join(values) if isinstance(found, Mapping) else f"{found!r}"
             raise ConfigError(
-                f"the metric `{self.name}` says that it gives {wanted}; it gave {given}"
+                f"the metric `{self.name}` says that it gives {wanted}; it gave {given}: it is "
+                f"written in {place_of(self.kind)}"
             )
-        return {n: float(v) for n, v in zip(self.names(), values.values(), strict=True)}
+        return {n: self._number(v) for n, v in zip(self.names(), values.values(), strict=True)}
+
+    def _number(self, value: Any) -> float:
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise ConfigError(
+                f"the metric `{self.name}` gave {value!r}, not a number: it is written in "
+                f"{place_of(self.kind)}"
+            ) from None
 
 
 def outside_of(recipe: Recipe, outputs: Iterable[str]) -> tuple[Outside, ...]:
@@ -98,13 +109,6 @@ class Feeder:
         if axis is None:
             return array
         edges = np.arange(self._row, self._row + count + 1)
-        for offsets in self._levels(axis):
+        for offsets in levels(self._split, axis):
             edges = offsets[edges]
         return np.split(array, edges[1:-1] - edges[0])
-
-    def _levels(self, axis: Axis) -> Iterator[NDArray[Any]]:
-        """Offsets of an axis and of all outside of it, the outermost first."""
-        depth, above = 1, axis.parent
-        while above is not None:
-            depth, above = depth + 1, above.parent
-        yield from self._split.columns[axis.input].offsets[:depth]

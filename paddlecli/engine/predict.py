@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from paddlecli.compiler.pipeline import compile_graph
 from paddlecli.config.plugins import CodeFile
+from paddlecli.data.axes import levels
 from paddlecli.data.columns import Split
 from paddlecli.data.inputs import read_inputs, save_preprocessed, stack, stacked
 from paddlecli.data.records import Record, inputs_of
@@ -26,6 +27,7 @@ from paddlecli.engine.files import read_json
 from paddlecli.engine.machine import Machine
 from paddlecli.engine.modeldir import GRAPH, REPORT, Model, open_model, restricted
 from paddlecli.engine.requests import Call, Maker
+from paddlecli.engine.sentences import Sentences
 from paddlecli.errors import ConfigError, DataError, RunError, UsageError
 from paddlecli.graph.ir import flat
 
@@ -188,6 +190,9 @@ class Predictor:
         self.measured = 0
         self._spec = _spec(model.preprocessing)
         self._shape = _Shape.of(model)
+        self._sentences = Sentences.of(
+            model.graph.entries[name], self._shape.output, self._shape.names
+        )
 
     def run(self, records: Iterable[Record]) -> Iterator[Prediction]:
         """The answers, in order; batches of good records are run together."""
@@ -197,6 +202,10 @@ class Predictor:
                 continue
             for batch in _batches(group, self._batch_size):
                 yield from self._batch(batch)
+
+    def values(self, record: Record) -> NDArray[Any]:
+        """The chosen output's row of one good input."""
+        return self._rows(Split("inputs", stack(self.model.preprocessing, [record])))[0]
 
     def metrics(self) -> dict[str, float]:
         """The metrics over all inputs that carried their labels."""
@@ -209,21 +218,32 @@ class Predictor:
     def _batch(self, records: list[Record]) -> Iterator[Prediction]:
         columns = stack(self.model.preprocessing, records)
         split = Split("inputs", columns)
-        rows = self._rows(split)
+        answers = self._answers(split, records)
         self._measure(split, records)
-        for record, row in zip(records, rows, strict=True):
-            yield Prediction(record.input, self._shape.answer(row), record.notes)
+        for record, answer in zip(records, answers, strict=True):
+            yield Prediction(record.input, answer, record.notes)
+
+    def _answers(self, split: Split, records: list[Record]) -> list[dict[str, Any]]:
+        if self._sentences is not None:
+            return self._sentences.answers(self._outputs(split))
+        rows = zip(records, self._rows(split), strict=True)
+        return [self._shape.answer(row, record.words) for record, row in rows]
+
+    def _outputs(self, split: Split) -> Mapping[str, NDArray[Any]]:
+        """All outputs of the network for a batch."""
+        maker = Maker(self.machine.artifact, [Call(self.entry)], self._spec, split, len(split))
+        work = maker.make(np.arange(len(split)), 0, 1, 0, gather=True)
+        return self.machine.run(work, split, outputs=True).outputs[0]
 
     def _rows(self, split: Split) -> Sequence[NDArray[Any]]:
         """The chosen output's rows, one array an input."""
-        maker = Maker(self.machine.artifact, [Call(self.entry)], self._spec, split, len(split))
-        work = maker.make(np.arange(len(split)), 0, 1, 0, gather=True)
-        output = self.machine.run(work, split, outputs=True).outputs[0][self._shape.output]
+        output = self._outputs(split)[self._shape.output]
         axis = self.entry.outputs[self._shape.output].axis
         if axis is None:
             return list(output)
-        edges = split.columns[axis.input].offsets[0]
-        for level in split.columns[axis.input].offsets[1:]:
+        outermost, *inner = levels(split, axis)
+        edges = outermost
+        for level in inner:
             edges = level[edges]
         return np.split(output, edges[1:-1])
 
@@ -251,12 +271,16 @@ class _Shape:
         names: of the classes; empty for numbers.
         key: `probability` when the network ends in a softmax over the classes, else `score`.
         top: classes listed.
+        tags: whether the output holds numbers of classes, not scores.
+        unit: what a number is in the unit of the data set: its name, a factor and a shift.
     """
 
     output: str
     names: tuple[str, ...]
     key: str
     top: int
+    tags: bool = False
+    unit: tuple[str, float, float] | None = None
 
     @classmethod
     def of(cls, model: Model) -> _Shape:
@@ -276,18 +300,57 @@ class _Shape:
         width = tensor.spec.shape[-1].coefficient if scores else 1
         makers = {id(t): n.kernel.op for n in flat(entry.items) for t in n.outputs}
         key = "probability" if makers.get(id(tensor)) == _SOFTMAX else "score"
-        return cls(output, _names(model, width), key, int(model.report.get("top") or 3))
+        top, unit = int(model.report.get("top") or 3), model.preprocessing.get("unit")
+        if tensor.spec.dtype.startswith("i"):
+            return cls(output, _tag_names(model), key, top, tags=True)
+        found = (str(unit["name"]), unit["scale"], unit["shift"]) if unit and width == 1 else None
+        return cls(output, _names(model, width), key, top, unit=found)
 
-    def answer(self, row: NDArray[Any]) -> dict[str, Any]:
-        """The answer for one input."""
+    @property
+    def chunked(self) -> bool:
+        """Whether the classes mark where chunks begin and go on."""
+        return any(name.startswith("B-") for name in self.names)
+
+    def answer(self, row: NDArray[Any], words: Sequence[str] = ()) -> dict[str, Any]:
+        """The answer for one input; `words` are those of its sequence."""
         if not self.names:
-            return {"prediction": row.item() if row.size == 1 else row.tolist()}
-        if row.ndim > 1:
-            return {"labels": [self.names[i] for i in row.argmax(axis=-1)]}
+            found = {"prediction": row.item() if row.size == 1 else row.tolist()}
+            if self.unit is not None and row.size == 1:
+                name, scale, shift = self.unit
+                found[name] = row.item() * scale + shift
+            return found
+        if self.tags or row.ndim > 1:
+            ids = row if self.tags else row.argmax(axis=-1)
+            labels = [self.names[i] for i in ids.reshape(-1)]
+            if len(words) != len(labels):
+                return {"labels": labels}
+            chunks = {"chunks": _chunks(labels, words)} if self.chunked else {}
+            return {"labels": labels, "words": list(words), **chunks}
         order = np.argsort(-row, kind="stable")[: self.top]
         ranked = [{"label": self.names[i], self.key: float(row[i])} for i in order]
         plural = "probabilities" if self.key == "probability" else "scores"
         return {**ranked[0], plural: ranked}
+
+
+def _tag_names(model: Model) -> tuple[str, ...]:
+    """Names of the classes when the output has their numbers; empty where it is not clear which."""
+    labels = {f["name"] for f in model.preprocessing["fields"] if f["role"] == "label"}
+    found = [names for field, names in model.labels.items() if field in labels]
+    return tuple(found[0]) if len(found) == 1 else ()
+
+
+def _chunks(labels: Sequence[str], words: Sequence[str]) -> list[dict[str, str]]:
+    """Runs of words that labels mark: B- where one begins, I- where it goes on."""
+    chunks: list[dict[str, str]] = []
+    previous = "O"
+    for label, word in zip(labels, words, strict=True):
+        mark, _, kind = label.partition("-")
+        if mark == "I" and previous in (f"B-{kind}", f"I-{kind}"):
+            chunks[-1]["words"] += f" {word}"
+        elif mark in ("B", "I") and kind:
+            chunks.append({"label": kind, "words": word})
+        previous = label
+    return chunks
 
 
 def _names(model: Model, width: int) -> tuple[str, ...]:

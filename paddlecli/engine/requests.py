@@ -17,6 +17,7 @@ from paddlecli.compiler.artifact import Argument, Artifact, EntryInfo
 from paddlecli.data.columns import Column, Rows, Split
 from paddlecli.data.spec import DatasetSpec
 from paddlecli.errors import ConfigError
+from paddlecli.ops._made import lengths, recipe
 
 _MOST_BYTES = 1 << 26
 """Of rows that are made in Python for one request; one more request is made ahead."""
@@ -140,6 +141,10 @@ def _counts(count: str, spec: DatasetSpec, split: Split) -> Rows | None:
 
 
 def _lengths(axis: str, spec: DatasetSpec, split: Split) -> Rows:
+    return lengths(axis, lambda name: _field_lengths(name, spec, split))
+
+
+def _field_lengths(axis: str, spec: DatasetSpec, split: Split) -> Rows:
     for known in spec.fields:
         if axis in known.axes:
             return np.diff(_edges(split.columns[known.name].offsets[: known.axes.index(axis) + 1]))
@@ -177,7 +182,8 @@ class Maker:
             [a for a in artifact.arguments if a.name in self._read], spec, split
         )
         cut = any(c.parts > 1 for c in self.calls)
-        axes = {axis for f in spec.fields for axis in f.axes} if cut else ()
+        known = {axis for f in spec.fields for axis in f.axes}
+        axes = known | {a for a in artifact.axes if recipe(a)} if cut else ()
         self._lengths = {axis: _lengths(axis, spec, split) for axis in axes}
 
     def fits(self, count: int) -> int:

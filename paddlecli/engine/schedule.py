@@ -12,8 +12,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from paddlecli.config.plugins import place_of
 from paddlecli.config.registry import SCHEDULES
 from paddlecli.config.types import Count, Natural, NonNegative, Positive
 from paddlecli.errors import ConfigError
@@ -83,9 +85,8 @@ class Schedule:
         step -= self._warmup_steps
         if isinstance(self._curve, Plateau):
             return self._curve.rate
-        return self._curve.rate(
-            step if self._curve.by == "step" else step // max(self._run.steps_per_epoch, 1)
-        )
+        tick = step if self._curve.by == "step" else step // max(self._run.steps_per_epoch, 1)
+        return _checked(self._curve.rate(tick), self._curve.rate)
 
     def rates(self, start: int, count: int) -> Rates:
         """The rates of steps start .. start + count - 1, float64 [count]."""
@@ -127,8 +128,26 @@ def make_schedule(settings: Settings, run: Run) -> Schedule:
     steps, start = (0, 0.0) if warmup is None else (warmup.steps, warmup.start)
     rest = Run(max(run.total_steps - steps, 0), run.steps_per_epoch)
     arguments = SCHEDULES.bind(section.name, section.arguments)
-    curve = SCHEDULES.get(section.name).function(rest, rate, **arguments)
+    function = SCHEDULES.get(section.name).function
+    curve = function(rest, rate, **arguments)
+    if not isinstance(curve, Curve | Plateau):
+        got = f"must return a Curve, not {type(curve).__name__}"
+        raise ConfigError(
+            f"the schedule `{section.name}` {got}: it is written in {place_of(function)}"
+        )
     return Schedule(curve, run, rate, steps, start)
+
+
+def _checked(rate: Any, function: Callable[[int], float]) -> float:
+    """A rate that a schedule, of a user's perhaps, gave.
+
+    Raises:
+        ConfigError: it is no number that a step can take.
+    """
+    if isinstance(rate, Real) and 0 <= (number := float(rate)) < math.inf:
+        return number
+    text = f"a schedule gave the learning rate {rate!r}: a finite number, at least 0, is needed"
+    raise ConfigError(f"{text}; it is written in {place_of(function)}")
 
 
 # ---- the schedules: (length after the warm-up, the recipe's rate, *, arguments) -> curve ----

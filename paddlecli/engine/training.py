@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paddlecli import __version__, settings
+from paddlecli.config.plugins import raised_by_user
 from paddlecli.config.recipe import Recipe
 from paddlecli.data.columns import Dataset
 from paddlecli.engine import modeldir, rundir, stored
@@ -29,7 +30,7 @@ from paddlecli.engine.prepare import Prepared
 from paddlecli.engine.report import Result, Status, expectations, matters, plural
 from paddlecli.engine.rundir import RunDir
 from paddlecli.engine.watch import Reason, Watch
-from paddlecli.errors import PaddleCliError
+from paddlecli.errors import PaddleCliError, expected
 
 _SIZES = 1
 """Level of PADDLECLI_DEBUG from which a training says sizes."""
@@ -61,13 +62,15 @@ class Training:
                 code = means.signals.exit_code if status == "interrupted" else 0
             result = self._result(trainer, status, code, time.monotonic() - began, notes)
             self._ended(result)
-            return result
         except BaseException as error:
             self._failed(trainer, error, time.monotonic() - began)
             raise
         finally:
             self.display.close()
             self.run.release()
+        # who cannot be told changes nothing about how the run ended
+        self.options.told(result)
+        return result
 
     def _ended(self, result: Result) -> None:
         self.display.close()
@@ -76,7 +79,6 @@ class Training:
             epochs=result.epochs, seconds=round(result.seconds, 3),
         )  # fmt: skip
         self.run.say(result.text())
-        self.options.told(result)
 
     @contextmanager
     def _means(self, purge: int | None) -> Iterator[Means]:
@@ -227,7 +229,7 @@ class Training:
         )
 
     def _failed(self, trainer: Trainer | None, error: BaseException, seconds: float) -> None:
-        known = error if isinstance(error, PaddleCliError) else None
+        known = expected(error) or raised_by_user(error)
         status: Status = (
             "interrupted" if known is not None and known.kind == "interrupted" else "failed"
         )
@@ -235,15 +237,18 @@ class Training:
         try:
             self.run.say(f"{status}: {error}")
             if trainer is not None:
-                self._ended(self._result(trainer, status, code, seconds))
+                result = self._result(trainer, status, code, seconds)
+                self._ended(result)
             self.run.update(
                 status=status,
                 exit_code=code,
                 finished=now(),
                 error=f"{type(error).__name__}: {error}",
             )
-        except PaddleCliError:
-            pass  # the disk is full or gone: the first error is the one to tell
+            if trainer is not None:
+                self.options.told(result)
+        except (PaddleCliError, OSError):
+            pass  # the disk is full, or nobody listens: the first error is the one to tell
 
 
 def store_of(recipe: Recipe, watch: Watch, run: RunDir) -> Store:

@@ -135,7 +135,9 @@ class Watch:
         reason = self.reason(place)
         if reason == "early_stopping" and self.early is not None:
             lead = "nothing" if place.lead is None else f"{place.lead:.6g}"
-            return f"stopped early: {self.early.name} was not better than {lead} in {place.stall} measurements"
+            by = f" by more than {self.min_delta:g}" if self.min_delta else ""
+            times = f"{place.stall} measurement{'s' * (place.stall != 1)}"
+            return f"stopped early: {self.early.name} was not better than {lead}{by} in {times}"
         if reason == "stop_when" and self.goal is not None:
             value = Watched(self.goal.name, True).value(place.latest)
             return f"stopped: {self.goal.name} is {value:.6g}, {self.goal.sign} {self.goal.bound:g}"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from paddlecli import ops
+from paddlecli.config.nodes import close_names
 from paddlecli.errors import ConfigError, Fault, Where
 from paddlecli.graph.ir import (
     ArgumentInfo,
@@ -108,7 +109,13 @@ class Emitter:
 
     def apply(self, op: str, *args: Any, **attrs: Attr) -> Any:
         """Adds the forward kernel of an op by name; inputs in signature order, a variadic one takes
-        the rest."""
+        the rest.
+
+        Raises:
+            ConfigError: there is no such op, or its shapes do not fit.
+        """
+        if op not in ops.names():
+            raise fault(self.origin, f"there is no op `{op}`", nearest=close_names(op, ops.names()))
         kernel = ops.get(op).forward
         named: dict[str, Any] = {}
         for i, port in enumerate(kernel.inputs):
@@ -332,6 +339,11 @@ class Builder(Emitter):
         """True inside the body of a loop."""
         return self.items is not self.entry.items
 
+    @property
+    def scanned(self) -> Axis | None:
+        """The axis of the scan whose body is written, None elsewhere."""
+        return self._scan
+
     def outermost(self) -> None:
         """Raises ConfigError inside the body of a loop."""
         if self.looping:
@@ -406,6 +418,8 @@ class Builder(Emitter):
             raise fault(
                 self.origin, f"parameter {full!r} is {found.spec} and is used here as {spec}"
             )
+        elif sparse and found.info is not None and not found.info.sparse:
+            found.info = replace(found.info, sparse=True)
         return found
 
     def state(

@@ -27,6 +27,7 @@ from paddlecli.graph.ir import (
     Update,
     flat,
 )  # fmt: skip
+from paddlecli.ops._made import Axes
 from paddlecli.ops.spec import Axis, Dim, Spec, Symbol
 
 VERSION = 1
@@ -240,7 +241,7 @@ def from_plain(plain: Plain, source: str) -> Graph:
             f"{source} has format {plain['format']}, this version reads {VERSION}",
             hint="update paddlecli",
         )
-    axes: dict[str, Axis] = {}
+    axes = Axes()
     for name, a in plain["axes"].items():
         axes[name] = Axis(name, a["input"], axes[a["parent"]] if a["parent"] else None)
     read = _Reader(axes, source)

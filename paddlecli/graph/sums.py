@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from paddlecli import ops
 from paddlecli.graph.builder import Emitter
-from paddlecli.graph.ir import Graph, Item, Node, Origin, Tensor
+from paddlecli.graph.ir import Graph, Item, Node, Origin, Tensor, storage_of
 
 Writer = tuple[Node, str] | None
 """The node and port that make a gradient, for it alone; None when others read it too."""
@@ -105,8 +105,12 @@ def step_of(value: Tensor, base: Tensor) -> Tensor:
 
 
 def _redirect(node: Node, port: str, grad: Tensor, into: Tensor) -> bool:
-    """Makes the node add its result to ``into``; False when the result is one of several."""
+    """Makes the node add its result to ``into``; False when the result is one of several, or another
+    result of the node goes there."""
     if node.results.get(port) is not grad or port in node.accumulate:
+        return False
+    places = {id(s) for t in node.outputs for s in storage_of(t)}
+    if any(id(s) in places for s in storage_of(into)):
         return False
     node.results[port] = into
     node.accumulate = node.accumulate | {port}

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from paddlecli.config.plugins import place_of
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import METRICS, MODELS
 from paddlecli.config.schema import MetricCall
@@ -13,7 +14,7 @@ from paddlecli.config.schema_network import Entry as EntrySection
 from paddlecli.config.schema_network import NamedModel, WrittenModel
 from paddlecli.errors import ConfigError, Fault
 from paddlecli.graph.builder import fault
-from paddlecli.graph.ir import Entry, Graph, Origin, Tensor, Update
+from paddlecli.graph.ir import Entry, Graph, Loop, Origin, Tensor, Update
 from paddlecli.graph.prune import prune
 from paddlecli.models import outside, settings
 from paddlecli.models.frames import Frame, Names, Unread, count, located, named, tensors_read
@@ -88,6 +89,8 @@ def _ordinary(
         return
     evaluate = graph.entries[EVALUATE]
     graph.entries[PREDICT] = _predict(evaluate)
+    if any(isinstance(i, Loop) and i.kind == "decode" for i in evaluate.items):
+        evaluate.outputs = outside.read(evaluate)  # no search that nobody looks at
     graph.roles = {"train": [TRAIN] if trained else [], "predict": PREDICT}
     if evaluate.loss is None:
         del graph.entries[EVALUATE]
@@ -245,6 +248,8 @@ def _metric(net: Network, call: MetricCall, names: Names) -> None:
     """Writes a metric; without a `from` it reads the prediction and the label that the loss told."""
     function = METRICS.get(call.call).function
     reader = outside.reader_of(function)
+    if reader is not function and net.training:
+        return  # they look at evaluations only, and may read what only those compute
     if call.source is not None:
         given = named(net, call.source, names, call.call)
     else:
@@ -257,4 +262,8 @@ def _metric(net: Network, call: MetricCall, names: Names) -> None:
         outside.record(net, call.name or call.call, given)
         return
     net.metric_name = call.name or ""
+    before = len(net.entry.metrics)
     function(net, *given, **METRICS.bind(call.call, call.arguments))
+    if len(net.entry.metrics) == before:
+        text = f"[{call.call}] reports nothing: it must call `net.metric`"
+        raise fault(net.origin, f"{text}; it is written in {place_of(function)}")

@@ -347,13 +347,16 @@ def _decode(
     start: Natural = 0,
     end: Natural = 1,
     max_length: Count = 32,
-    beam: Literal[1] = 1,
+    beam: Count = 1,
+    logarithms: bool = False,
 ) -> None:
     """Repeats a block on its own choice, the id with the highest first output, and gives the ids
     [N, max_length]; the output `length` [N] counts them.
 
     ``block``: its name, or its name over its arguments. ``start`` is the id it begins with.
-    ``end`` is the id that ends a row. After ``max_length`` ids it ends in any case. ``beam`` is 1:
-    the best id of each step is taken.
+    ``end`` is the id that ends a row. After ``max_length`` ids it ends in any case. ``beam``: 1 takes
+    the best id of each step; a larger n follows the n sequences whose logarithms have the largest
+    sums: ids [N, n, max_length], best first, `length` [N, n] and `score` [N, n]. ``logarithms``: the
+    first output is one already, no probability.
     """
     raise TypeError("decode is written by models/written.py; in code call models.recurrence.decode")

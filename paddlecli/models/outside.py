@@ -67,8 +67,6 @@ def reader_of(function: Any) -> Callable[..., Any]:
 
 def record(net: Network, name: str, tensors: Sequence[Tensor]) -> None:
     """Makes an evaluation's entry give the tensors that a metric reads."""
-    if net.training:
-        return
     for index, tensor in enumerate(tensors):
         given = tensor if tensor.role == "value" else net.apply("copy", tensor)
         net.output(f"{_PREFIX}{index}:{name}", given)
@@ -77,6 +75,11 @@ def record(net: Network, name: str, tensors: Sequence[Tensor]) -> None:
 def outputs(entry: Entry) -> dict[str, Tensor]:
     """The entry's outputs without those that metrics read."""
     return {k: t for k, t in entry.outputs.items() if not k.startswith(_PREFIX)}
+
+
+def read(entry: Entry) -> dict[str, Tensor]:
+    """Those of the entry's outputs that metrics read."""
+    return {k: t for k, t in entry.outputs.items() if k.startswith(_PREFIX)}
 
 
 def read_by(names: Iterable[str]) -> dict[str, list[str]]:

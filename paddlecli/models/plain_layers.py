@@ -80,7 +80,7 @@ def _text(name: str, op_name: str, count: int, attrs: list[str]) -> str:
     text = inspect.cleandoc(ops.get(op_name).__doc__ or "")
     if name != op_name:
         text = f"{op_name} as {name}: {text}"
-    told = [f"{a}: {_MEANINGS[a]}" for a in attrs if a in _MEANINGS]
+    told = [f"{a}: {_MEANINGS[a]}." for a in attrs if a in _MEANINGS]
     parts = [
         text,
         *([_BROADCAST] if count == 2 else []),

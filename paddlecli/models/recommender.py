@@ -13,6 +13,7 @@ from paddlecli.models.text import words_of
 
 USER_FIELDS = (("gender_id", "gender_table"), ("age_id", "age_table"), ("job_id", "job_table"))
 """What is known of a user beside the id, and the names of the tables."""
+Sizes = tuple[Count, ...]
 LARGEST_SCORE = 5.0
 """The scores' scale: the cosine of the towers times this."""
 
@@ -32,6 +33,63 @@ def recommender_towers(
         prediction = cos_sim(net, user, movie, scale=LARGEST_SCORE)
     net.output("prediction", prediction)
     losses.square_error_cost(net, prediction, net.label())
+
+
+@MODELS.register("recommender_candidates")
+def recommender_candidates(net: Network, *, dim: Count = 32, hidden: Sizes = (128, 64)) -> None:
+    """Which of all films a user turns to next: the mean of the vectors of the films in `history` and
+    what is known of the user go through layers with relu; softmax over the films.
+
+    The first of the two nets that the chapter describes. ``dim``: width of a film's vector; that of
+    gender, age and job is half of it. ``hidden``: widths of the layers.
+    """
+    with net.layer("user"):
+        y = _relus(net, layers.concat(net, *_known(net, dim)), hidden)
+    film = net.feature("movie_id")
+    with net.naming("scores"):
+        logits = layers.fc(net, y, size=words_of(net, film))
+    with net.layer("softmax"):
+        net.output("probability", layers.activate(net, logits, "softmax"))
+    losses.softmax_with_cross_entropy(net, logits, film)
+
+
+@MODELS.register("recommender_ranking")
+def recommender_ranking(net: Network, *, dim: Count = 32, hidden: Sizes = (256, 128)) -> None:
+    """The score that a user gives a film, from all that is known of both, the films in `history`
+    among it, through layers with relu.
+
+    The second net that the chapter describes; scores stand for its watch time. ``dim``: width of the
+    vectors of ids, categories and titles; that of gender, age and job is half of it.
+    """
+    with net.layer("user"):
+        user = [_row(net, "user_id", "user_table", dim), *_known(net, dim)]
+    with net.layer("movie"):
+        films = layers.fc(net, _row(net, "movie_id", FILMS, dim), size=dim)
+        pools = [
+            layers.sequence_pool(net, _row(net, field, table, dim), kind="average")
+            for field, table in (("category_id", "category_table"), ("movie_title", "title_table"))
+        ]
+    y = _relus(net, layers.concat(net, *user, films, *pools), hidden)
+    with net.naming("prediction"):
+        prediction = layers.fc(net, y, size=1)
+    net.output("prediction", prediction)
+    losses.square_error_cost(net, prediction, net.label())
+
+
+FILMS = "movie_table"
+"""The table that the history and the film to be rated share."""
+
+
+def _known(net: Network, dim: int) -> list[Tensor]:
+    """The mean vector of the films in a user's history, and the user's own features."""
+    films = layers.sequence_pool(net, _row(net, "history", FILMS, dim), kind="average")
+    return [films, *(_row(net, field, table, max(dim // 2, 1)) for field, table in USER_FIELDS)]
+
+
+def _relus(net: Network, x: Tensor, hidden: Sizes) -> Tensor:
+    for size in hidden:
+        x = layers.fc(net, x, size=size, activation="relu", weight_init="msra")
+    return x
 
 
 def user_tower(net: Network, dim: int, side_dim: int, size: int) -> Tensor:

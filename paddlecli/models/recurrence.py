@@ -39,7 +39,8 @@ def scan(
 
     Args:
         xs: ragged tensors [T, ...] on one axis; a step gets its rows [n, ...].
-        statics: tensors with one row a sequence that every step sees.
+        statics: tensors that every step sees: with one row a sequence, of which a step gets those that
+            run, or ragged ones, which it gets whole (see `sequence_of`).
         reverse: sequences are read from their end; outputs stay in place.
 
     Returns:
@@ -106,22 +107,46 @@ def _carried(net: Network, axis: Axis, name: str, memory: Memory) -> Tensor:
     return Tensor(net.fresh(f"{net.path}.{name}.before"), spec, "previous", init=init)
 
 
+def sequence_of(net: Network, rows: Tensor) -> Tensor | None:
+    """Which sequence each row of a scan's present step belongs to [n] i64: rows are ordered by length,
+    ragged statics are not. None outside of scans."""
+    axis = net.scanned
+    if axis is None or rows.spec.shape[:1] != (axis.step_rows,):
+        return None
+    order = net.axis_data(axis, "order")
+    return Tensor(
+        net.fresh(f"{net.path}.sequence"), Spec((axis.step_rows,), "i64"), "prefix", base=order
+    )
+
+
 def _prefix(net: Network, static: Tensor, axis: Axis) -> Tensor:
+    if static.spec.axis is not None:
+        if static.spec.axis.sequences != axis.sequences:
+            text = f"static {static.name} is {static.spec}: its sequences are not those of the scan"
+            raise fault(net.origin, f"[scan] {text}")
+        return static
     ordered = _gather(net, static, net.axis_data(axis, "order"), axis.sequences)
     spec = Spec((axis.step_rows, *static.spec.shape[1:]), static.spec.dtype)
     return Tensor(net.fresh(f"{static.name}.n"), spec, "prefix", base=ordered)
 
 
 def _close(net: Network, name: str, view: Tensor, following: Tensor | None) -> None:
-    if following is None or following.role != "step":
+    inside = {id(following)} if following is not None and following.role == "step" else set()
+    view.base = _computed(net, "scan", name, view, following, inside).base
+
+
+def _computed(
+    net: Network, loop: str, name: str, memory: Tensor, following: Tensor | None, inside: set[int]
+) -> Tensor:
+    """The next value of a memory, which the step must compute: ``inside`` are its results."""
+    if following is None or id(following) not in inside:
         raise fault(
-            net.origin, f"[scan] the step gives no next value of memory {name!r} that it computes"
+            net.origin, f"[{loop}] the step gives no next value of memory {name!r} that it computes"
         )
-    if following.spec.shape != view.spec.shape:
-        raise fault(
-            net.origin, f"[scan] memory {name!r} is {view.spec}, its next value {following.spec}"
-        )
-    view.base = following.base
+    if following.spec.shape != memory.spec.shape:
+        text = f"memory {name!r} is {memory.spec}, its next value {following.spec}"
+        raise fault(net.origin, f"[{loop}] {text}")
+    return following
 
 
 def _scatter(net: Network, name: str, value: Tensor, order: Tensor, axis: Axis) -> Tensor:
@@ -139,6 +164,27 @@ def _scatter(net: Network, name: str, value: Tensor, order: Tensor, axis: Axis) 
     return result
 
 
+@dataclass(frozen=True)
+class Decoded:
+    """What a decode found, ``end`` behind the end of each sequence.
+
+    Attributes:
+        ids: [N, max_length] i64, with beams [N, beam, max_length], best first.
+        length: [N] i64 without the end mark, with beams [N, beam].
+        score: with beams the sums of the logarithms [N, beam].
+    """
+
+    ids: Tensor
+    length: Tensor
+    score: Tensor | None = None
+
+    @property
+    def named(self) -> dict[str, Tensor]:
+        """By the names that recipes use."""
+        found = {"ids": self.ids, "length": self.length}
+        return found if self.score is None else {**found, "score": self.score}
+
+
 def decode(
     net: Network,
     step: Step,
@@ -149,43 +195,120 @@ def decode(
     start: int,
     end: int,
     max_length: int,
-) -> tuple[Tensor, Tensor]:
-    """Greedy decoding: repeats ``step`` on its own choice until every row has chosen ``end``, at
-    most ``max_length`` times.
+    beam: int = 1,
+    logarithms: bool = False,
+) -> Decoded:
+    """Repeats ``step`` on its own choice until every row has chosen ``end``, at most ``max_length``
+    times.
 
     Args:
-        step: gets the last ids [N] i64 as its only input; its output ``scores`` [N, V] is
+        step: gets the last ids [rows] i64 as its only input; its output ``scores`` [rows, V] is
             maximised.
-
-    Returns:
-        ids [N, max_length] i64 (``end`` behind the end), lengths [N] i64 without the end mark.
+        statics: tensors that every step sees: with one row a sample, or ragged ones, given whole.
+        beam: 1 takes the best id of each step, and rows are the batch. More follow that many
+            sequences of each sample, those with the largest sums of the scores' logarithms, and rows
+            are ``beam`` for each sample.
+        logarithms: the scores are logarithms already.
     """
     if net.training:
         raise fault(net.origin, "[decode] belongs to prediction: it has no gradient")
-    rows = BATCH
-    ids = _kept(net, "ids", Spec.of(rows, dtype="i64"), float(start))
-    finished = _kept(net, "finished", Spec.of(rows, dtype="i32"), 0.0)
-    carried = {
-        k: _start(net, k, Spec.of(rows, *m.shape, dtype=m.dtype), m) for k, m in memories.items()
-    }
-    log = _kept(net, "log", Spec.of(rows * max_length, dtype="i64"), float(end))
+    search = (_Beams if beam > 1 else _Greedy)(net, beam, end, max_length)
+    ids = _kept(net, "ids", Spec.of(search.rows, dtype="i64"), float(start))
+    carried = {k: _start(net, k, m, search.width) for k, m in memories.items()}
+    fixed = {k: _tiled(net, t, search.width) for k, t in (statics or {}).items()}
     with net.body() as body:
-        outputs, following = step([ids], carried, dict(statics or {}))
-        chosen, ended, done = net.emit(
-            ops.get("greedy_step").forward,
-            {"scores": outputs[scores], "finished": finished},
-            {"end": end},
-        )
+        outputs, following = step([ids], carried, fixed)
+        values = outputs[scores]
+        if beam > 1 and not logarithms:
+            values = net.apply("log", values)
+        inside = {id(t) for n in _nodes(body) for t in n.outputs}
+        chosen, done = search.choose(values)
         _copy(net, chosen, ids)
-        _copy(net, ended, finished)
-        _copy(net, chosen, Tensor(net.fresh("log.t"), chosen.spec, "step", base=log))
         for name, kept in carried.items():
-            _copy(net, following[name], kept)
+            search.carry(_computed(net, "decode", name, kept, following.get(name), inside), kept)
     net.items.append(Loop("decode", _nodes(body), limit=max_length, flag=done, origin=net.origin))
-    found = net.emit(
-        ops.get("decode_trace").forward, {"log": log}, {"end": end, "limit": max_length}
-    )
-    return found[0], found[1]
+    return search.trace()
+
+
+class _Greedy:
+    """One row a sample, the best id of each step."""
+
+    def __init__(self, net: Network, width: int, end: int, limit: int) -> None:
+        self.net, self.width, self.end, self.limit = net, width, end, limit
+        self.rows = BATCH * width
+        self.finished = _kept(net, "finished", Spec.of(self.rows, dtype="i32"), 0.0)
+        self.log = self._log("log", end)
+
+    def _log(self, name: str, value: int) -> Tensor:
+        """Room for a number of each row and step."""
+        return _kept(self.net, name, Spec.of(self.rows * self.limit, dtype="i64"), float(value))
+
+    def _write(self, value: Tensor, log: Tensor) -> None:
+        """Keeps what this step chose."""
+        _copy(
+            self.net, value, Tensor(self.net.fresh(f"{log.name}.t"), value.spec, "step", base=log)
+        )
+
+    def choose(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """The ids of this step, and the flag that all rows have ended."""
+        args = {"scores": scores, "finished": self.finished}
+        chosen, ended, done = self.net.emit(ops.get("greedy_step").forward, args, {"end": self.end})
+        _copy(self.net, ended, self.finished)
+        self._write(chosen, self.log)
+        return chosen, done
+
+    def carry(self, following: Tensor, kept: Tensor) -> None:
+        """A memory's value for the next step."""
+        _copy(self.net, following, kept)
+
+    def trace(self) -> Decoded:
+        """The sequences from the log."""
+        attrs = {"end": self.end, "limit": self.limit}
+        return Decoded(*self.net.emit(ops.get("decode_trace").forward, {"log": self.log}, attrs))
+
+
+class _Beams(_Greedy):
+    """``width`` rows a sample; memories follow the rows that they come from."""
+
+    def __init__(self, net: Network, width: int, end: int, limit: int) -> None:
+        super().__init__(net, width, end, limit)
+        self.parents_log = self._log("parents", -1)
+        # All prefixes are the same at first: only one of them may be continued.
+        none = _kept(net, "none", Spec.of(BATCH, width), 0.0)
+        first = net.constant([0.0, *[-1e9] * (width - 1)])
+        self.total = _kept(net, "total", Spec.of(BATCH, width), 0.0)
+        _copy(net, net.apply("add", none, first, axis=-1), self.total)
+        self.parents: Tensor | None = None
+
+    def choose(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """The ids of this step, and the flag that all rows have ended."""
+        args = {"scores": scores, "total": self.total, "finished": self.finished}
+        kernel, net = ops.get("beam_step").forward, self.net
+        chosen, self.parents, total, ended, done = net.emit(kernel, args, {"end": self.end})
+        for value, kept in ((total, self.total), (ended, self.finished)):
+            _copy(net, value, kept)
+        self._write(chosen, self.log)
+        self._write(self.parents, self.parents_log)
+        return chosen, done
+
+    def carry(self, following: Tensor, kept: Tensor) -> None:
+        """A memory's value for the next step: its parent's."""
+        assert self.parents is not None
+        _copy(self.net, _gather(self.net, following, self.parents, self.rows), kept)
+
+    def trace(self) -> Decoded:
+        """The sequences from the log, best first."""
+        args = {"ids": self.log, "parents": self.parents_log, "total": self.total}
+        attrs = {"end": self.end, "limit": self.limit}
+        return Decoded(*self.net.emit(ops.get("beam_trace").forward, args, attrs))
+
+
+def _tiled(net: Network, tensor: Tensor, width: int) -> Tensor:
+    """A tensor with ``width`` rows a sample; a ragged one as it is."""
+    if width == 1 or tensor.spec.axis is not None:
+        return tensor
+    result: Tensor = net.apply("tile_rows", tensor, times=width)
+    return result
 
 
 def _kept(net: Network, name: str, spec: Spec, value: float) -> Tensor:
@@ -195,15 +318,17 @@ def _kept(net: Network, name: str, spec: Spec, value: float) -> Tensor:
     return result
 
 
-def _start(net: Network, name: str, spec: Spec, memory: Memory) -> Tensor:
+def _start(net: Network, name: str, memory: Memory, width: int) -> Tensor:
+    rows = Spec.of(BATCH, *memory.shape, dtype=memory.dtype)
+    spec = Spec.of(BATCH * width, *memory.shape, dtype=memory.dtype)
     if not isinstance(memory.start, Tensor):
         return _kept(net, name, spec, memory.start)
-    if memory.start.spec.shape != spec.shape:
+    if memory.start.spec.shape != rows.shape:
         raise fault(
-            net.origin, f"[decode] memory {name!r} is {spec}, its start {memory.start.spec}"
+            net.origin, f"[decode] memory {name!r} is {rows}, its start {memory.start.spec}"
         )
     kept = Tensor(net.fresh(f"{net.path}.{name}"), spec)
-    _copy(net, memory.start, kept)
+    _copy(net, _tiled(net, memory.start, width), kept)
     return kept
 
 

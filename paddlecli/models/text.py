@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from typing import Literal
+
 from paddlecli.config.registry import MODELS
 from paddlecli.config.types import Count
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Tensor
-from paddlecli.models import layers
+from paddlecli.models import layers, losses
 from paddlecli.models.digits import classify
 from paddlecli.models.network import Network
 from paddlecli.models.sequence_layers import (
@@ -15,6 +18,8 @@ from paddlecli.models.sequence_layers import (
     linear_chain_crf,
     sequence_conv,
 )
+from paddlecli.models.shape_layers import reduce_mean
+from paddlecli.ops.cast import code
 
 
 def words_of(net: Network, x: Tensor) -> int:
@@ -35,6 +40,98 @@ def ngram(net: Network, *, dim: Count = 32, hidden: Count = 256) -> None:
         vectors = layers.embedding(net, x, size=size, dim=dim, sparse=True)
     y = layers.fc(net, vectors, size=hidden, activation="sigmoid")
     classify(net, layers.fc(net, y, size=size))
+
+
+@MODELS.register("cbow")
+def cbow(net: Network, *, dim: Count = 32) -> None:
+    """A word from the words around it [N, n - 1]: the mean of their vectors, softmax over the
+    vocabulary."""
+    x = net.feature()
+    size = words_of(net, x)
+    with net.naming("words"):
+        vectors = layers.embedding(net, x, size=size, dim=dim, sparse=True)
+    classify(net, layers.fc(net, reduce_mean(net, vectors, axis=1), size=size))
+
+
+OUT, OUT_BIAS = "out", "out_bias"
+"""Names of skip-gram's output table and of its bias, which are 0 at first."""
+
+
+@MODELS.register("skipgram")
+def skipgram(
+    net: Network,
+    *,
+    dim: Count = 32,
+    negatives: Count = 5,
+    sampler: Literal["log_uniform", "uniform"] = "log_uniform",
+) -> None:
+    """The words around a word [N, 1]: of the labels [N, n - 1] each true word is told from
+    ``negatives`` drawn ones. Predicts the probabilities of all words.
+
+    ``sampler``: `log_uniform` draws word k with probability log((k + 2) / (k + 1)) / log(words + 1),
+    which fits vocabularies in the order of falling counts. A field `negatives` [N, K] of the data set
+    is taken instead of drawn ones. A drawn word that is the true one stays.
+    """
+    x, around = net.feature("centre"), net.label("neighbours")
+    size = words_of(net, x)
+    with net.naming("words"):
+        low = 0.5 / dim
+        vectors = layers.embedding(
+            net, x, size=size, dim=dim, sparse=True, init={"uniform": {"low": -low, "high": low}}
+        )
+    drawn = net.known("negatives")
+    if drawn is None:
+        count = around.spec.shape[1].coefficient * negatives
+        drawn = _drawn(net, around, count, size, sampler)
+    with net.layer("negative_sampling"):
+        parts = [
+            net.apply(
+                "softplus", net.apply("scale", _told(net, vectors, ids, size, dim), a=sign, b=0.0)
+            )
+            for ids, sign in ((around, -1.0), (drawn, 1.0))
+        ]
+        values = net.apply(
+            "sum", [net.apply("reduce_sum", p, dims=(1, 2), keep_dim=False) for p in parts]
+        )
+        losses.finish(net, values, vectors, around)
+    if not net.training:
+        with net.layer("scores"):
+            table, bias = (
+                net.parameter("w", (size, d), "constant", path=name, sparse=True)
+                for name, d in ((OUT, dim), (OUT_BIAS, 1))
+            )
+            flat = net.apply("reshape", vectors, dims=(0, dim))
+            products = net.apply("matmul", flat, table, transpose_y=True)
+            scores = net.apply("add", products, net.apply("transpose", bias, perm=(1, 0)), axis=-1)
+            net.output("probability", net.apply("softmax", scores, axis=-1))
+
+
+def _drawn(net: Network, like: Tensor, count: int, size: int, sampler: str) -> Tensor:
+    """Ids [N, count] for each row of ``like``, new ones in every step."""
+    with net.layer("negatives"):
+        zipf = sampler == "log_uniform"
+        high = math.log(size + 1) if zipf else float(size)
+        u = net.apply("random_uniform", like, shape=(count,), low=0.0, high=high)
+        if zipf:
+            u = net.apply("scale", net.apply("exp", u), a=1.0, b=-1.0)
+        u = net.apply("clip", u, low=0.0, high=size - 0.5)
+        ids: Tensor = net.apply("cast", u, dtype=code("i64"))
+        return ids
+
+
+def _told(net: Network, vectors: Tensor, ids: Tensor, size: int, dim: int) -> Tensor:
+    """The scores [N, K, 1] of words [N, K] beside vectors of one word a row."""
+    rows, bias = (
+        net.apply(
+            "reshape",
+            layers.embedding(net, ids, size=size, dim=d, sparse=True, table=name, init="constant"),
+            dims=(0, -1, d),
+        )
+        for name, d in ((OUT, dim), (OUT_BIAS, 1))
+    )
+    one = net.apply("reshape", vectors, dims=(0, 1, dim))
+    found: Tensor = net.apply("add", net.apply("matmul", rows, one, transpose_y=True), bias, axis=-1)
+    return found
 
 
 @MODELS.register("sentiment_conv")

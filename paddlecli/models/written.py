@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from paddlecli.config.blocks import LOOPS, filled
+from paddlecli.config.plugins import place_of
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import LAYERS, LOSSES
 from paddlecli.config.schema_network import Block, Entry, Input, LayerCall, LossCall, WrittenModel
@@ -321,9 +322,8 @@ class Writer:
             if call.call == "scan":
                 return scan(self.net, args, step, memories, statics, **options)
             scores = next(iter(block.outputs or {"output": ""}))
-            options.pop("beam")
-            ids, length = decode(self.net, step, memories, statics, scores=scores, **options)
-            return {"ids": ids, "length": length}
+            found = decode(self.net, step, memories, statics, scores=scores, **options)
+            return found.named
 
     def _row(self, name: str, shape: Sequence[Any], given: Mapping[str, Any]) -> tuple[int, ...]:
         sizes = filled(shape, given)
@@ -362,6 +362,9 @@ class Writer:
         count(self.net, call.call, function, args)
         self.net.loss_name = call.name or self.net.loss_name
         function(self.net, *args, **bound)
+        if self.net.entry.loss is None:
+            text = f"[{call.call}] gives the network no loss: it must end in `losses.finish`"
+            raise fault(self.net.origin, f"{text}; it is written in {place_of(function)}")
 
     def outputs(
         self, outputs: Mapping[str, str], frame: Frame, path: Path, last: Tensor | None = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddlecli.ops._attrs import integer
 from paddlecli.ops.base import Attr, check
-from paddlecli.ops.spec import Spec
+from paddlecli.ops.spec import Dim, Spec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +41,14 @@ def scratch(x: Spec, row: int, *matrices: tuple[int, int]) -> dict[str, Spec]:
         "work_rows": Spec.of(n, row),
         "work_panels": Spec.of(floats),
     }
+
+
+def every_row(rows: Dim) -> Dim:
+    """Of rows of a scan's step those of all steps: the size for a kernel that runs behind the loop."""
+    if rows.symbol is None or rows.symbol.kind != "step_rows":
+        return rows
+    assert rows.symbol.axis is not None
+    return rows.symbol.axis.total * rows.coefficient
 
 
 def activation(number: int) -> Callable[[np.ndarray], np.ndarray]:

@@ -172,6 +172,7 @@ class Sample:
         args: input port -> Arg, tuple of Arg (variadic) or absent.
         attrs: attributes.
         axes: axis names used in the shapes; the test draws lengths, empty sequences included.
+        lengths: axis name -> shortest and longest sequence that is drawn, where an op needs others than 1 to 4.
         kink: inputs are kept this far away from the points in ``kinks`` (where finite differences mean nothing).
         tolerance: relative tolerance of the forward check against the reference.
         grad_tolerance: relative tolerance against central differences of the reference.
@@ -180,6 +181,7 @@ class Sample:
     args: Mapping[str, Arg | tuple[Arg, ...]]
     attrs: Mapping[str, Attr] = field(default_factory=dict)
     axes: tuple[str, ...] = ()
+    lengths: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     kinks: tuple[float, ...] = ()
     kink: float = 0.01
     tolerance: float = 2e-6

@@ -20,12 +20,14 @@ DTYPES: dict[str, int] = {
 class Axis:
     """A ragged axis: sequences of rows. ``parent`` is the axis of the next outer level, None the batch.
 
-    ``input`` names the input whose offsets define it.
+    ``input`` names the input whose offsets define it; ``of``: the axes that an op made it from
+    (:mod:`paddlecli.ops._made`), none for an axis of the data.
     """
 
     name: str
     input: str
     parent: Axis | None = None
+    of: tuple[Axis, ...] = ()
 
     @property
     def total(self) -> Dim:

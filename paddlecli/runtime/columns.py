@@ -1,7 +1,8 @@
 """Arrays as the core takes them: one ``pk_column`` an input, checked for element type and row size.
 
 A value is a dense array, or anything with ``values`` and ``offsets`` (one array of int64, or one for each level of a nested
-axis, outermost first). Inputs that hold offsets alone are filled from the column whose axis they lie above.
+axis, outermost first). Inputs that hold offsets alone are filled from the column whose axis they lie above, or from those
+that an op makes their axis of.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paddlecli.compiler.plan_info import PlanInfo
+from paddlecli.ops._made import offsets as made_offsets
+from paddlecli.ops._made import recipe, sources
 from paddlecli.runtime.errors import CoreError
 
 COLUMN = np.dtype([("data", "u8"), ("offsets", "u8"), ("rows", "i8"), ("sequences", "i8")])
@@ -50,6 +53,14 @@ class Columns:
         if source not in values:
             raise CoreError(f"input {name} is missing")
         data, offsets = _parts(values[source])
+        if source != name and t.axis >= 0 and recipe(info.axes[t.axis].name):
+            edges = self._hold(_made(info, info.axes[t.axis].name, values))
+            row["offsets"], row["sequences"], row["rows"] = (
+                edges.ctypes.data,
+                edges.size - 1,
+                edges[-1],
+            )
+            return
         if t.axis >= 0:
             level = len(info.levels(t.axis)) - 1
             if level >= len(offsets) or (source == name and level != len(offsets) - 1):
@@ -72,6 +83,38 @@ class Columns:
             kept = kept.copy()
         self.keep.append(kept)
         return kept
+
+
+def given(info: PlanInfo, index: int, values: Mapping[str, Any]) -> bool:
+    """Whether an input can be filled from these values."""
+    name, tensor = info.inputs[index]
+    if name in values:
+        return True
+    axis = info.tensors[tensor].axis
+    made = [] if axis < 0 else [_input_of(info, n) for n in sources(info.axes[axis].name)]
+    return all(n.partition("@")[0] in values for n in [name, *made])
+
+
+def _input_of(info: PlanInfo, axis: str) -> str:
+    """The input that defines an axis of the data."""
+    return next(info.inputs[a.input][0] for a in info.axes if a.name == axis)
+
+
+def _made(info: PlanInfo, name: str, values: Mapping[str, Any]) -> NDArray[np.int64]:
+    """Offsets of an axis that an op makes."""
+
+    def known(axis: str) -> NDArray[np.int64]:
+        source = _input_of(info, axis)
+        source = source if source in values else source.partition("@")[0]
+        if source not in values:
+            raise CoreError(f"input {source} is missing")
+        index = next(i for i, a in enumerate(info.axes) if a.name == axis)
+        return np.diff(_parts(values[source])[1][len(info.levels(index)) - 1])
+
+    try:
+        return made_offsets(name, known)
+    except ValueError as error:
+        raise CoreError(str(error)) from None
 
 
 def _parts(value: Any) -> tuple[NDArray[Any], tuple[NDArray[np.int64], ...]]:

@@ -43,6 +43,12 @@ _CLASSES: dict[int, type[PaddleCliError]] = {
 }  # fmt: skip
 
 
+_HINTS = {
+    NO_MEMORY: "a smaller train.batch_size (with train.accumulate the result is the same) or smaller layers; "
+    "`paddlecli model summary RECIPE` shows what each layer keeps",
+}
+
+
 @dataclass(frozen=True)
 class CoreFault:
     """A filled ``pk_error``; -1 where a number does not apply."""
@@ -70,4 +76,4 @@ def exception(fault: CoreFault, info: PlanInfo | None = None) -> PaddleCliError:
             parts.append(f"layer {path}")
         if file:
             where.append(Where(file, line, column, path))
-    return _CLASSES.get(fault.status, CoreError)("; ".join(parts), where=where)
+    return _CLASSES.get(fault.status, CoreError)("; ".join(parts), _HINTS.get(fault.status), where)

@@ -229,7 +229,7 @@ def call(function: str, *args: Any, info: Names | None = None, backend: str = "c
 def create(
     function: str, kind: str, free: str, *args: Any, info: Names | None = None, backend: str = "cpu"
 ) -> Any:
-    """Calls ``function(*args, &handle, error)``; the handle is freed with its last reference."""
+    """Calls ``function(*args, &handle, error)``; the handle is freed with its last reference. Those of a cycle go in any order."""
     place = ffi().new(f"{kind} **")
     call(function, *args, place, info=info, backend=backend)
     release: Callable[[Any], None] = getattr(lib(backend), free)

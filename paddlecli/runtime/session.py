@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from paddlecli.compiler.plan_info import PlanInfo, read_plan
 from paddlecli.runtime import native
-from paddlecli.runtime.columns import NUMPY, Columns
+from paddlecli.runtime.columns import NUMPY, Columns, given
 from paddlecli.runtime.device import Device, device
 from paddlecli.runtime.errors import HALTED, INTERRUPTED, OK, TOO_SMALL
 from paddlecli.runtime.request import Request
@@ -147,11 +147,7 @@ class Table:
 
     def __init__(self, plan: Plan, values: Mapping[str, Any]) -> None:
         info = plan.info
-        inputs = [
-            i
-            for i, (name, _) in enumerate(info.inputs)
-            if name in values or name.partition("@")[0] in values
-        ]
+        inputs = [i for i in range(len(info.inputs)) if given(info, i, values)]
         self._plan = plan
         self._columns = Columns(info, inputs, values)
         numbers = np.array(inputs, np.int32)

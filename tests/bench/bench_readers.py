@@ -32,7 +32,7 @@ TURN = """
 import json, resource, sys, time
 from pathlib import Path
 import numpy
-from paddlecli.data import imports
+from paddlecli.data.fetching import imports
 from paddlecli.data.cards import shipped
 from paddlecli.data.opening import open_dataset
 

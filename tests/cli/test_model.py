@@ -81,6 +81,21 @@ def test_summary_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["totals"]["parameters"] == 14
 
 
+def test_faults_of_summary_by_name_count_the_user_s_options(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    call(capsys, "list")
+    assert main(["model", "summary", "--model", "linear", "-o", "train.epocs=1"]) == 3
+    assert capsys.readouterr().err.startswith("-o:1:1: unknown key `epocs`")
+
+
+def test_a_network_that_only_recipes_for_own_data_train(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model", "summary", "--model", "mlp"]) == 2
+    assert "only recipes for data of your own train `mlp`" in capsys.readouterr().err
+    with_data = ["-o", "data.name=mnist", "-o", "model.hidden=[7]", "--json"]
+    assert json.loads(call(capsys, "summary", "--model", "mlp", *with_data))["name"] == "mlp"
+
+
 def test_summary_needs_one_subject(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["model", "summary"]) == 2
     assert main(["model", "summary", "fit_a_line", "--model", "linear"]) == 2

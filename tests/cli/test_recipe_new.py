@@ -14,7 +14,7 @@ import pytest
 from cli.terminal import shown
 from paddlecli.cli.app import main
 from paddlecli.config.load import load_recipe
-from paddlecli.data.images import png
+from paddlecli.data.formats.images import png
 
 
 @pytest.fixture(autouse=True)
@@ -183,6 +183,9 @@ def test_a_folder_of_texts(capsys: pytest.CaptureFixture[str]) -> None:
         40,
     )
     assert trained(capsys, "./mails.yaml")["accuracy"] == 1
+    assert main(["predict", "last", "mails/spam/1.txt", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)  # one text, as in the training, and not two lines
+    assert (record["input"], record["probabilities"][0]["label"]) == ("mails/spam/1.txt", "spam")
     (Path("mails") / "spam" / "41.txt").write_text(" \n")
     assert "41.txt: holds no text" in new(capsys, "--data", "mails", "--force", code=4)
 
@@ -196,6 +199,7 @@ def test_a_folder_of_pictures(capsys: pytest.CaptureFixture[str]) -> None:
         path.write_bytes(png(array.astype(np.uint8)))
     found, text = written(capsys, "--data", "shots/")
     assert found["data"]["size"] == [21, 30] and "channels" not in found["data"]
+    (Path("shots") / "day" / "notes.txt").write_text("sunny")
     assert "pixels: 30x20 to 30x22, colours; all are scaled to 30x21" in text
     assert trained(capsys, "./shots.yaml")["accuracy"] > 0.9
     (Path("shots") / "day" / "0.png").write_bytes(b"\x89PNG\r\n\x1a\n no picture")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -197,7 +198,9 @@ LONG = (
 )
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_signal_saves_and_resumes(tmp_path: Path, number: int, code: int) -> None:
     process = start(tmp_path, recipe(tmp_path), "--run-dir", "out", "--json", *LONG)
     wait_for(tmp_path / "out" / "metrics.jsonl")
@@ -225,6 +228,55 @@ def test_signal_saves_and_resumes(tmp_path: Path, number: int, code: int) -> Non
     assert strict(straight.stdout)["metrics"] == strict(again.stdout)["metrics"]
     for name in ("metrics.jsonl", "model/model.safetensors", "config.yaml"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+
+
+def test_a_hangup_is_ignored_under_nohup(tmp_path: Path) -> None:
+    """As `nohup` leaves it to the program, so it stays; another signal still ends the training."""
+    words = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *command("train", recipe(tmp_path))]
+    process = subprocess.Popen(
+        [*words, "--run-dir", "out", *LONG], cwd=tmp_path, env=environment(tmp_path),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    wait_for(tmp_path / "out" / "metrics.jsonl")
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.3)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 143
+
+
+def test_a_terminal_that_is_closed(tmp_path: Path) -> None:
+    """The training is saved, though nothing can be written any more, and goes on from there."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execvpe(
+            sys.executable,
+            command("train", recipe(tmp_path), "--run-dir", "out", *LONG),
+            environment(tmp_path, TERM="xterm"),
+        )
+    wait_for(tmp_path / "out" / "metrics.jsonl")
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 129
+    state = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert (state["status"], state["exit_code"]) == ("interrupted", 129) and "error" not in state
+    saved = tmp_path / "out" / "checkpoints" / f"step-{state['steps']:08}"
+    assert (saved / "manifest.json").is_file()
+
+
+def test_nobody_reads_what_is_said(tmp_path: Path) -> None:
+    """A reader of stderr that goes away, or a full disk behind stdout, ends no training; the run is complete."""
+    name = recipe(tmp_path)
+    for folder, rest, code in (("a", "2>&1 | true", 141), ("b", "--json > /dev/full", 7)):
+        words = shlex.join(command("train", name, "--run-dir", folder))
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {words} {rest}"], cwd=tmp_path, env=environment(tmp_path),
+            capture_output=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == code
+        state = json.loads((tmp_path / folder / "run.json").read_text())
+        assert (state["status"], state["exit_code"], state["steps"]) == ("completed", 0, 24)
 
 
 def test_second_signal_ends_at_once(tmp_path: Path) -> None:

@@ -360,3 +360,39 @@ def test_what_a_rule_must_keep_to(rule: Any, words: str, monkeypatch: pytest.Mon
     monkeypatch.setitem(OPTIMIZERS._entries, "wrong", Entry("wrong", rule))
     with pytest.raises(ConfigError, match=words):
         slots_of(OptimizerSpec("default", "wrong", {}))
+
+
+def test_a_rule_cannot_ask_for_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is written once, before there are any: a branch would be decided for good, in silence."""
+
+    def branching(o: Update, p: Value, g: Value) -> Value:
+        return p - o.rate * g if g else p
+
+    monkeypatch.setitem(OPTIMIZERS._entries, "wrong", Entry("wrong", branching))
+    with pytest.raises(TypeError, match="has no truth"):
+        slots_of(OptimizerSpec("default", "wrong", {}))
+
+
+def test_slots_keep_what_was_before_the_update(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All new values are of the old ones, whatever is written first: a slot of the old parameter, also through a reshape,
+    and two slots that change places."""
+
+    def keeping(o: Update, p: Value, g: Value) -> Value:
+        a, b, old, seen = o.slot("a", 1.0), o.slot("b", 2.0), o.slot("old"), o.slot("seen")
+        for slot, value in ((a, b), (b, a), (old, p), (seen, o.apply("reshape", p, dims=(-1,)))):
+            o.set(slot, value)
+        return p - o.rate * g
+
+    monkeypatch.setitem(OPTIMIZERS._entries, "keeping", Entry("keeping", keeping))
+    where = road(tmp_path, "{name: keeping, learning_rate: 0.1}")
+    before = where.everything()
+    train(where, 1)
+    after, moved = where.everything(), 0
+    for name in (n.removesuffix("@default.old") for n in after if n.endswith("@default.old")):
+        moved += int((after[name] != before[name]).any())
+        for slot in ("old", "seen"):
+            np.testing.assert_array_equal(after[f"{name}@default.{slot}"], before[name])
+        assert (after[f"{name}@default.a"] == 2).all() and (after[f"{name}@default.b"] == 1).all()
+    assert moved > 2

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from paddlecli.config import registry
+from paddlecli.config import plugins, registry
 
 from .world import WORLD
 
 
 @pytest.fixture(autouse=True)
 def world() -> Iterator[None]:
-    """Only the names above are registered."""
+    """Only the names above are registered, and no code of a user is loaded."""
     with ExitStack() as stack:
+        stack.enter_context(plugins.isolated())
         for found in registry.KINDS.values():
             stack.enter_context(found.isolated())
         for found, functions in WORLD.items():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddlecli import assets
+from paddlecli.config.compose import Flag, FromFile, Preset
 from paddlecli.config.load import load_recipe
 from paddlecli.config.nodes import dotted, split_path
 from paddlecli.errors import ConfigError
@@ -196,6 +199,25 @@ def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
     assert place(caught.value.faults[0]) == "<stdin>:3:9"
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_pipe_is_read_like_a_file() -> None:
+    os.mkfifo("pipe")
+    writer = threading.Thread(target=Path("pipe").write_text, args=[SMALL + "train: {epochs: 7}\n"])
+    writer.start()
+    assert load_recipe("./pipe").train.epochs == 7
+    writer.join()
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no endless file here")
+@pytest.mark.parametrize("override", ["", "description=/dev/zero"])
+def test_no_more_is_read_than_a_recipe_may_have(override: str) -> None:
+    write("r.yaml", SMALL)
+    with pytest.raises(ConfigError, match="too many bytes"):
+        load_recipe(
+            "./r.yaml" if override else "/dev/zero", [FromFile(override)] if override else []
+        )
+
+
 def test_a_path_object_is_never_a_name() -> None:
     write("fit_a_line", SMALL + "train: {epochs: 77}\n")
     assert load_recipe(Path("fit_a_line")).train.epochs == 77
@@ -302,6 +324,37 @@ def test_override_fault(override: str, where: str, message: str, nearest: tuple[
 def test_the_number_of_the_option_is_its_line() -> None:
     found = faults(SMALL, "train.seed=1", "train.epocs=3", "train.sed=1")
     assert [place(f) for f in found] == ["-o:2:1", "-o:3:1"]
+
+
+def test_what_a_command_adds_itself_has_no_number() -> None:
+    own = [Preset("~model"), Preset("model.name=digits_mlp")]
+    found = faults(SMALL, *own, "model.hiden=3", "train.sed=1")
+    assert [place(f) for f in found] == ["-o:1:1", "-o:2:1"]
+    assert load(SMALL, *own, "model.hidden=3").model.arguments == {"hidden": 3}
+
+
+def test_a_flag_is_told_as_it_was_given() -> None:
+    found = faults(SMALL, "train.sed=1", Flag("train.batch_size=x"), Flag("name=a b"))
+    assert [(place(f), f.where.text) for f in found] == [
+        ("--batch-size:1:14", "--batch-size x"),
+        ("--name:1:8", "--name a b"),
+        ("-o:1:1", "train.sed=1"),
+    ]
+    recipe = load(SMALL, "train.epochs=1", Flag("train.epochs=2"))
+    assert (recipe.train.epochs, str(recipe.origin(("train", "epochs")))) == (2, "--epochs 2")
+
+
+@pytest.mark.parametrize("index", ["7", "-1"])
+def test_an_index_says_that_a_list_is_meant(index: str) -> None:
+    found = fault(SMALL, f"metrics.{index}=accuracy")
+    assert found.message == f"`metrics` is a list of 0, `{index}` is no place in it"
+    assert [c.call for c in load(SMALL, "metrics.0=accuracy").metrics] == ["accuracy"]
+
+
+def test_a_key_that_belongs_beside_a_call() -> None:
+    found = fault(SMALL, "metrics=[{accuracy: {from: [p, y]}}]")
+    assert (found.message[:18], found.nearest) == ("unknown key `from`", ())
+    assert found.hint == "`from` stands beside `accuracy`: {accuracy: {...}, from: ...}"
 
 
 def test_a_value_below_a_scalar() -> None:

@@ -64,5 +64,11 @@ def test_carets_stand_under_tabs() -> None:
     assert "    | \t\t^" in str(Fault("x", Where("a", 1, 3, "", "\t\tx")))
 
 
+def test_carets_stand_under_letters_of_two_cells() -> None:
+    text = "{日本: 1, e\u0301: x}"
+    shown = str(Fault("x", Where("a", 1, text.index("x") + 1, "", text))).splitlines()[2]
+    assert shown == "    | " + " " * (text.index("x") + 2 - 1) + "^"
+
+
 def test_sigterm_has_its_own_code() -> None:
     assert Interrupted("stopped", exit_code=143).as_dict()["error"]["code"] == 143

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from paddlecli.data import reaching, transfer
 from paddlecli.data.cards import Card
+from paddlecli.data.fetching import reaching, transfer
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from packing import PACKERS, header, put, tar, tar_of, zipped
 
-from paddlecli.data import archives
-from paddlecli.data.archives import gunzip, is_archive, read_members
+from paddlecli.data.formats import archives
+from paddlecli.data.formats.archives import gunzip, is_archive, read_members
 from paddlecli.errors import DataError
 
 MEMBERS = {"a/one.txt": b"1" * 700, "a/two.txt": b"", "b/three.bin": bytes(range(256)) * 9}

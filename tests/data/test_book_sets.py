@@ -20,7 +20,7 @@ from test_unpickle import old_pickle
 from paddlecli.config.registry import READERS
 from paddlecli.data.cards import Card, reader_function, shipped
 from paddlecli.data.columns import Dataset
-from paddlecli.data.matlab import read_mat
+from paddlecli.data.formats.matlab import read_mat
 from paddlecli.errors import ConfigError, DataError
 
 

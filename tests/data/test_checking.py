@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from paddlecli.cli.app import main
-from paddlecli.data.checking import check
-from paddlecli.errors import DataError
+from paddlecli.data.checking import check, check_named
+from paddlecli.errors import ConfigError, DataError
 
 WORDS = {"label": "y", "task": "classification", "scale": "none"}
 
@@ -91,6 +91,53 @@ def test_broken_and_repeated_pictures(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert report.splits["train"]["rows"] == 6
     assert any("another label" in r for r in report.remarks)
+
+
+def test_lines_of_json_that_do_not_fit_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    lines = ['{"a": 1, "y": 2}', '{"a": 2,', '{"a": "x", "y": 3}', '{"a": 4, "y": 5, "z": 1}',
+             '{"a": null, "y": 4}', '{"a": 5, "y": true}']  # fmt: skip
+    path.write_text("\n".join(lines))
+    report = check("jsonl", {"train": str(path), "label": "y", "task": "regression",
+                             "missing": "fill"})  # fmt: skip
+    assert report.splits["train"]["rows"] == 3
+    told = [p.removeprefix(f"{path}: ") for p in report.problems]
+    assert told[1:] == ['line 3: a: "x" is not a number as in other lines',
+                        "line 4: the key 'z' is not in the first row"]  # fmt: skip
+    assert told[0].startswith("line 2: not JSON")
+
+
+def test_classes_that_only_their_case_tells_apart(tmp_path: Path) -> None:
+    report = check("csv", {"train": table(tmp_path / "t.csv", ["1,1,u", "2,1,U "]), **WORDS})
+    assert "classes of y that only their case tells apart: U, u" in report.remarks
+
+
+@pytest.mark.parametrize(("name", "hint"), [
+    ("mnits", "did you mean mnist?"), ("recognize_digit", "recognize_digits"),
+    ("./t.csv", "recipe new --data ./t.csv"), (".", "recipe new --data ."),
+])  # fmt: skip
+def test_what_is_neither_a_recipe_nor_a_data_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, hint: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table(tmp_path / "t.csv", ["1,1,u"])
+    with pytest.raises(ConfigError) as caught:
+        check_named(name)
+    assert hint in str(caught.value.hint)
+
+
+def test_a_chapter_may_be_named_with_its_default() -> None:
+    assert check_named("fit_a_line").splits["train"]["rows"] == 404
+    with pytest.raises(DataError, match="download"):
+        check_named("word2vec/default")
+
+
+def test_another_delimiter_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a;y\n1;u\n2;v\n")
+    with pytest.raises(DataError, match="no column 'y'; there are a;y") as caught:
+        check("csv", {"train": str(path), **WORDS})
+    assert "separated by ';'" in str(caught.value.hint)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,9 +21,9 @@ import pytest
 from bad_server import Answer, Server, serving
 from packing import put, tar
 
-from paddlecli.data import cache, reaching, transfer
 from paddlecli.data.cards import Card, shipped
-from paddlecli.data.fetch import download
+from paddlecli.data.fetching import cache, reaching, transfer
+from paddlecli.data.fetching.fetch import download
 from paddlecli.data.opening import open_dataset
 from paddlecli.errors import ConfigError, DataError, NetworkError, ResourceError
 
@@ -98,6 +98,28 @@ def test_a_cut_transfer_is_resumed_by_range(server: Server, card: Callable[..., 
     assert asked[0] is None and len(asked) == 3
     starts = [int(r.removeprefix("bytes=").rstrip("-")) for r in asked[1:] if r]
     assert 0 < starts[0] <= 100_000 and starts[0] < starts[1] <= 150_000
+
+
+def test_a_line_that_breaks_often_brings_the_file_all_the_same(
+    server: Server, card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "_FIRST_PAUSE", 0.0)
+    piece = len(BODY) // 6
+    toy = card(server.answer("/a.gz", Answer(BODY, cut=piece)))
+    download(toy)
+    assert stored(toy).read_bytes() == BODY and len(server.requests) > transfer.ATTEMPTS + 2
+
+
+def test_what_one_source_began_goes_when_another_brings_the_file(
+    tmp_path: Path, make_card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = {"name": "a", "bytes": len(CONTENT), "sha256": sha(CONTENT)}
+    toy = make_card(files=[{"name": "a.gz", "sha256": "0" * 64, "content": content}])
+    put(tmp_path / "mirror" / "toy" / "a", CONTENT)
+    put(cache.folder(toy) / "a.gz.part", b"\x1f\x8b")
+    monkeypatch.setenv("PADDLECLI_MIRROR", (tmp_path / "mirror").as_uri())
+    download(toy)
+    assert [p.name for p in cache.folder(toy).iterdir() if p.suffix != ".lock"] == ["a"]
 
 
 def test_a_cut_transfer_is_resumed_by_the_next_run(

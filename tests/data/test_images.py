@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFilter
 
-from paddlecli.data.images import Picture, picture, png
+from paddlecli.data.formats.images import Picture, picture, png
 from paddlecli.errors import DataError
 
 SHAPE = (1, 28, 28)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import json
@@ -14,10 +15,11 @@ from pathlib import Path
 import pytest
 from packing import header, put, tar, tar_of, zipped
 
-from paddlecli.data import cache, digests, glance, imports, manage
+from paddlecli.data import manage
 from paddlecli.data.cards import Card, shipped
-from paddlecli.data.imports import bring_in
-from paddlecli.errors import DataError
+from paddlecli.data.fetching import cache, digests, glance, imports
+from paddlecli.data.fetching.imports import bring_in
+from paddlecli.errors import DataError, ResourceError
 
 ONE, TWO = b"first member\n" * 50, b"second member\n" * 50
 GROUP = {f"set/g/{i}.txt": b"%d" % i for i in range(4)}
@@ -203,6 +205,22 @@ def test_an_unofficial_file_does_not_hide_the_published_one(
     assert glance.state(card.model_dump()) == "ready"
     with pytest.raises(DataError, match="here already as it was published"):
         bring_in(card, odd, unofficial=True)
+
+
+def test_a_cache_that_cannot_be_written_is_explained(
+    tmp_path: Path, toy: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where its folders are there already and the lock is the first thing to be made."""
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    (cache.folder(toy) / "imported").mkdir(parents=True)
+    odd = put(tmp_path / "x", tar(MEMBERS))
+    monkeypatch.setattr("filelock.FileLock.acquire", refuse)
+    with pytest.raises(ResourceError, match="Read-only file system") as caught:
+        bring_in(toy, odd)
+    assert "PADDLECLI_CACHE_DIR" in str(caught.value) and caught.value.exit_code == 7
 
 
 def test_a_damaged_record_says_so(tmp_path: Path, toy: Card) -> None:

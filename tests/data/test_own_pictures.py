@@ -13,7 +13,7 @@ from PIL import Image
 from paddlecli.data.columns import Dataset
 from paddlecli.data.inputs import read_inputs
 from paddlecli.data.opening import open_dataset
-from paddlecli.data.streams import StreamedSplit
+from paddlecli.data.own.streams import StreamedSplit
 from paddlecli.data.transforms.base import make
 from paddlecli.data.transforms.pictures import Decode, Draw, PictureTransform
 from paddlecli.errors import ConfigError, DataError
@@ -59,7 +59,7 @@ def test_folders_are_classes_in_natural_order(folder: Path) -> None:
     image = data.spec.find("image")
     assert (image.shape, image.dtype) == ((3, 8, 10), "uint8")
     assert image.preprocess is not None and image.preprocess.scale == 1 / 255
-    assert any("1 files that are no pictures" in r for r in data.spec.remarks)
+    assert any("1 file that is no picture passed over" in r for r in data.spec.remarks)
 
 
 def test_files_of_every_kind_decode(tmp_path: Path) -> None:

@@ -238,7 +238,33 @@ def test_missing_values_are_left_out_or_filled(tmp_path: Path) -> None:
     filled = opened(tmp_path, text, **WORDS, missing="fill", scale="none")
     assert values(filled, "x")[4] == pytest.approx([2.2, 40, 0, 0, 1])
     assert values(filled, "x")[5] == pytest.approx([1, 24, 0, 0, 1])
-    assert "a, b: 2 missing values filled" in filled.spec.remarks
+    assert {"a: 1 missing values filled", "b: 1 missing values filled"} <= {*filled.spec.remarks}
+
+
+@pytest.mark.parametrize("rule", ["mean", "most_common"])
+def test_a_column_without_a_value_is_named(tmp_path: Path, rule: str) -> None:
+    fields = {"x": {"columns": ["a", "b"], "transforms": [{"fill_missing": {"rule": rule}}]},
+              "y": {"role": "label", "columns": "c"}}  # fmt: skip
+    with pytest.raises(DataError, match=r"t\.csv: b: has no value at all") as caught:
+        opened(tmp_path, "a,b,c\n1,,1\n2,,2\n", fields=fields)
+    assert caught.value.hint == "list 'b' under `ignore`"
+
+
+@pytest.mark.parametrize(("split", "also", "inputs"), [
+    ({"column": "part"}, {}, 1),
+    ({"test": 0.5, "group": "who"}, {"ignore": ["part"]}, 1),
+    ({"test": 0.5, "group": "who"}, {"ignore": ["part"], "categories": ["who"]}, 3),
+])  # fmt: skip
+def test_what_a_split_goes_by_is_no_input(
+    tmp_path: Path, split: dict[str, object], also: dict[str, object], inputs: int
+) -> None:
+    rows = [f"{i},p{i % 4},{('train', 'test')[i % 2]},u" for i in range(8)]
+    text = "a,who,part,y\n" + "\n".join(rows)
+    if "column" in split:
+        text = "\n".join(",".join(c for i, c in enumerate(line.split(",")) if i != 1)
+                         for line in text.splitlines())  # fmt: skip
+    data = opened(tmp_path, text, label="y", task="classification", split=split, **also)
+    assert data.spec.find("x").shape == (inputs,) and len(data["test"]) == 4
 
 
 def test_a_constant_column_becomes_0_and_is_reported(tmp_path: Path) -> None:
@@ -318,7 +344,7 @@ def test_json_lines_have_types(tmp_path: Path) -> None:
         ("[1]", "line 2: expected an object"),
         ('{"a": 1', "line 2: not JSON"),
         ('{"a": 1, "a": 2}', "line 2: not JSON: a key comes twice"),
-        ('{"a": "x"}', 'line 2: a: "x" is not of the kind of 1 in line 1'),
+        ('{"a": "x"}', 'line 2: a: "x" is not a number as in other lines'),
         ('{"a": 1, "b": 1}', "line 2: the key 'b' is not in the first row"),
         ("[" * 100_000, "line 2: n"),
     ],
@@ -367,6 +393,7 @@ def test_predict_reads_rows_as_training_did(tmp_path: Path) -> None:
     first, second, third, fourth = read_inputs(frozen, [str(path)])
     assert first.arrays["x"].tolist() == values(data, "x")[0] and first.labels["y"].tolist() == 0
     assert second.arrays["x"][2:].tolist() == [0, 0, 0] and not second.labels
+    assert second.notes == ("colour: the training data have no 'purple'",) and not first.notes
     assert third.error is not None and "line 4: a: 'x' is not a number" in third.error
     assert fourth.error is not None and "line 5 has 2 cells, not 5" in fourth.error
     given = next(iter(read_inputs(frozen, [], ["a=1", "b=10", "colour=red"])))

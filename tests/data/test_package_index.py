@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from bad_server import Answer, Server, serving
 
-from paddlecli.data import cache, glance, package_index, transfer
 from paddlecli.data.card_files import PackageSource
 from paddlecli.data.cards import Card, shipped
-from paddlecli.data.digests import sha256_of
-from paddlecli.data.fetch import download
+from paddlecli.data.fetching import cache, glance, package_index, transfer
+from paddlecli.data.fetching.digests import sha256_of
+from paddlecli.data.fetching.fetch import download
 from paddlecli.errors import NetworkError
 
 REAL_HOME = os.environ.get("HOME", "")

@@ -15,8 +15,9 @@ import pytest
 from packing import put, tar
 from test_book_sets import PTB, REVIEWS
 
-from paddlecli.data import cache, glance, imports, prepared
+from paddlecli.data import prepared
 from paddlecli.data.cards import shipped
+from paddlecli.data.fetching import cache, glance, imports
 from paddlecli.data.opening import describe, open_dataset
 from paddlecli.errors import DataError
 
@@ -123,10 +124,10 @@ def test_code_version_sees_every_reader(tmp_path: Path, monkeypatch: pytest.Monk
     for changed in (
         "",
         "readers/imdb.py",
-        "corpus.py",
+        "readers/corpus.py",
         "prepared.py",
-        "archives.py",
-        "unpickle.py",
+        "formats/archives.py",
+        "formats/unpickle.py",
     ):
         if changed:
             (copy / changed).write_text((copy / changed).read_text() + "\n# changed\n")

@@ -281,7 +281,7 @@ def test_idx_of_another_size_or_count(tmp_path: Path) -> None:
 
 
 def test_real_mnist(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from paddlecli.data.fetch import download
+    from paddlecli.data.fetching.fetch import download
 
     monkeypatch.setenv("PADDLECLI_MIRROR", shared_data.as_uri())
     download(shipped("mnist"))

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paddlecli.data import cache, imports
 from paddlecli.data.cards import reader_function, shipped
 from paddlecli.data.columns import Dataset
+from paddlecli.data.fetching import cache, imports
 from paddlecli.data.opening import describe, open_dataset
 from paddlecli.errors import DataError
 
@@ -140,7 +140,7 @@ def test_conll05(shared_data: Path) -> None:
     assert sizes(data) == {"train": 5267} and data.spec.unofficial
     assert any("wordDict.txt and verbDict.txt absent: built" in r for r in data.spec.remarks)
     tables = {k: len(v) for k, v in data.vocabularies.items()}
-    assert tables == {"word": 3 + 8421, "verb": 982, "label": 109}
+    assert tables == {"word": 3 + 8421, "verb": 982, "label": 109, "form": 1758}
     labels = data["train"].columns["label"]
     assert labels.values.size == 148647 and len(set(labels.values.tolist())) == 67
     begins = data.vocabularies["label"].ids["B-V"]
@@ -194,7 +194,7 @@ def test_cifar10_pickles(shared_data: Path) -> None:
 def test_mnist_of_the_mirror_needs_no_import(
     shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from paddlecli.data.fetch import download
+    from paddlecli.data.fetching.fetch import download
 
     monkeypatch.setenv("PADDLECLI_MIRROR", shared_data.as_uri())
     download(shipped("mnist"))

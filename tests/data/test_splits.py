@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from paddlecli.data.frame import Frame, Values, frame_of
-from paddlecli.data.splits import SplitRule, cut
+from paddlecli.data.own.frame import Frame, Values, frame_of
+from paddlecli.data.own.splits import SplitRule, cut
 from paddlecli.errors import DataError
 
 

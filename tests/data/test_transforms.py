@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlecli.data.frame import Faults, Values, frame_of
+from paddlecli.data.own.frame import Faults, Values, frame_of
 from paddlecli.data.transforms.base import Chain
 from paddlecli.errors import ConfigError, DataError
 

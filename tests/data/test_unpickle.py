@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from paddlecli.data import unpickle
-from paddlecli.data.unpickle import loads
+from paddlecli.data.formats import unpickle
+from paddlecli.data.formats.unpickle import loads
 from paddlecli.errors import DataError
 
 VALUE = {

@@ -76,10 +76,19 @@ class Wrong(PythonMetric):
         return {"a": 1.0, "b": 2.0}
 
 
+class Words(PythonMetric):
+    """Gives no number."""
+
+    def add(self, scores: Any) -> None: ...
+
+    def result(self) -> Any:
+        return "good"
+
+
 @pytest.fixture(autouse=True)
 def metrics(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     SEEN.clear()
-    for name, kind in (("seen", Seen), ("wrong", Wrong)):
+    for name, kind in (("seen", Seen), ("wrong", Wrong), ("words", Words)):
         monkeypatch.setitem(METRICS._entries, name, Entry(name, kind))
     yield
 
@@ -119,10 +128,17 @@ def test_the_training_step_does_not_give_them(tmp_path: Path) -> None:
         fit(load_recipe(tmp_path / "r.yaml", wanted), Options(tmp_path / "other"))
 
 
-def test_what_it_gives_is_compared_with_what_it_says(tmp_path: Path) -> None:
-    text = RAGGED[: RAGGED.index("metrics:")] + "metrics: [{wrong: {}, from: guess}]\n"
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("wrong", "says that it gives one number; it gave a, b"),
+        ("words", "gave 'good', not a number"),
+    ],
+)
+def test_what_it_gives_is_compared_with_what_it_says(name: str, words: str, tmp_path: Path) -> None:
+    text = RAGGED[: RAGGED.index("metrics:")] + f"metrics: [{{{name}: {{}}, from: guess}}]\n"
     (tmp_path / "r.yaml").write_text(text)
-    with pytest.raises(ConfigError, match="says that it gives one number; it gave a, b"):
+    with pytest.raises(ConfigError, match=words):
         fit(load_recipe(tmp_path / "r.yaml"), Options(tmp_path / "run"))
 
 

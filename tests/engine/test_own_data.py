@@ -12,7 +12,7 @@ import pytest
 
 from paddlecli import evaluate, fit, load_recipe, predict
 from paddlecli.config.registry import TRANSFORMS
-from paddlecli.data.own import _LAST
+from paddlecli.data.own.reader import _LAST
 from paddlecli.engine.rundir import RunDir
 from paddlecli.errors import ConfigError, DataError
 
@@ -244,7 +244,7 @@ def test_a_transform_of_ones_own(files: Path, tmp_path: Path) -> None:
     """It comes with `--code`, for predictions too."""
     (files / "mine.py").write_text(
         "from paddlecli.config.registry import TRANSFORMS\n"
-        "from paddlecli.data.frame import Values\n"
+        "from paddlecli.data.own.frame import Values\n"
         "from paddlecli.data.transforms.base import Transform\n\n"
         "@TRANSFORMS.register('times')\n"
         "class Times(Transform):\n"

@@ -182,3 +182,22 @@ def test_a_resume_may_not_change_what_is_trained(early: Path) -> None:
     for text in ("train.overfit=1", "train.init_from=last", "early=1"):
         with pytest.raises(UsageError, match="cannot be changed"):
             resume(RunDir(early), [text])
+
+
+def test_a_metric_that_is_not_measured_is_told_where_it_stands(
+    tiny: MakeRecipe, tmp_path: Path
+) -> None:
+    """What early stopping watches is also what is kept; the fault is of the setting that was written."""
+    with pytest.raises(ConfigError, match=r"^-o:1:24: early_stopping\.monitor: test\.los is not"):
+        fit(tiny("early_stopping.monitor=test.los"), Options(run_dir=tmp_path / "run"))
+    with pytest.raises(ConfigError, match=r"^-o:1:20: checkpoint\.monitor: test\.los is not"):
+        fit(tiny("checkpoint.monitor=test.los"), Options(run_dir=tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_margin_is_told() -> None:
+    place = Place(lead=0.25, stall=1)
+    watch = Watch(early=Watched("test.loss", True), patience=1, min_delta=0.05)
+    assert watch.told(place) == (
+        "stopped early: test.loss was not better than 0.25 by more than 0.05 in 1 measurement"
+    )

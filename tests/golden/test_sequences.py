@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,13 +27,17 @@ Attrs = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Adapter:
-    """How a case's op is called here: our op, its ports by slot, and its attributes from the case's."""
+    """How a case's op is called here: our op, its ports by slot, and its attributes from the case's.
+
+    ``per_sequence``: ports with one row a sample. ``views``: results that the op has in another form.
+    """
 
     op: str
     ports: Mapping[str, str]
     results: Mapping[str, str]
     attrs: Callable[[Attrs], dict[str, Attr]] = lambda a: {}
     per_sequence: tuple[str, ...] = ()
+    views: Mapping[str, Callable[[Any, Attrs], Any]] = field(default_factory=dict)
 
 
 def _lstm(a: Attrs) -> dict[str, Attr]:
@@ -52,7 +56,44 @@ def _gru(a: Attrs) -> dict[str, Attr]:
     }
 
 
+PADDLE_ACTIVATIONS = ("identity", "sigmoid", "tanh", "relu")
+"""What PaddlePaddle's gru_unit counts."""
+
+
+def _gru_unit(a: Attrs) -> dict[str, Attr]:
+    names = [a["gate_activation"], a["activation"]]
+    found = [n if isinstance(n, str) else PADDLE_ACTIVATIONS[n] for n in names]
+    gate, candidate = (ACTIVATIONS.index(n) for n in found)
+    return {"gate": gate, "candidate": candidate, "origin_mode": a["origin_mode"]}
+
+
 ADAPTERS = {
+    "layer_norm": Adapter(
+        "layer_norm",
+        {"X": "x", "Scale": "w", "Bias": "b"},
+        {"Y": "y", "Mean": "mean", "Variance": "rstd"},
+        lambda a: {"begin": a["begin_norm_axis"], "epsilon": a["epsilon"]},
+        ("x",),
+        {"Variance": lambda rstd, a: rstd.astype(np.float64) ** -2 - a["epsilon"]},
+    ),
+    "sequence_reverse": Adapter("sequence_reverse", {"X": "x"}, {"Y": "y"}),
+    "sequence_expand": Adapter(
+        "repeat_rows", {"X": "x", "Y": "like"}, {"Out": "y"}, per_sequence=("x",)
+    ),
+    "row_conv": Adapter("row_conv", {"X": "x", "Filter": "w"}, {"Out": "y"}),
+    "gru_unit": Adapter(
+        "gru_unit",
+        {"Input": "x", "HiddenPrev": "h", "Weight": "w", "Bias": "b"},
+        {"Hidden": "y", "Gate": "gates", "ResetHiddenPrev": "kept"},
+        _gru_unit,
+        ("x", "h"),
+    ),
+    "warpctc": Adapter(
+        "ctc",
+        {"Logits": "logits", "Label": "label"},
+        {"Loss": "nll"},
+        lambda a: {"blank": a["blank"]},
+    ),
     "gru": Adapter(
         "dynamic_gru",
         {"Input": "x", "Weight": "w", "Bias": "b", "H0": "h0"},
@@ -93,35 +134,47 @@ class Bench:
 
     def __init__(self, case: Mapping[str, Any]) -> None:
         self.how = ADAPTERS[case["op"]]
-        lengths = next(v["lens"] for v in case["in"].values() if isinstance(v, dict))
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        self.axis = Axis("x", "x")
-        self.eager = oc.Eager(oc.Sizes(len(lengths), {"x": offsets}))
+        self.attrs = case["attrs"]
+        lengths = {
+            s: v["lens"] for s, v in case["in"].items() if isinstance(v, dict) and "lens" in v
+        }
+        named = {tuple(found): slot for slot, found in lengths.items()}
+        self.axes = {s: Axis(named[tuple(v)], named[tuple(v)]) for s, v in lengths.items()}
+        offsets = {
+            slot: np.concatenate([[0], np.cumsum(found)]).astype(np.int64)
+            for found, slot in named.items()
+        }
+        samples = [len(found) for found in lengths.values()] or [
+            len(case["in"][s]) for s, p in self.how.ports.items() if p in self.how.per_sequence
+        ]
+        self.eager = oc.Eager(oc.Sizes(samples[0], offsets))
         self.op = ops.get(self.how.op)
         ports = {p.name: p.dtype for p in self.op.forward.inputs}
         self.args: dict[str, oc.Value | None] = dict.fromkeys(ports)
         for slot, data in case["in"].items():
             port = self.how.ports[slot]
-            self.args[port] = self.value(data, port, ports[port])
+            self.args[port] = self.value(data, slot, ports[port])
         self.eager.emit(self.op.forward, self.args, self.how.attrs(case["attrs"]))
         self.call = self.eager.calls[0]
 
-    def value(self, data: Any, port: str, dtype: str) -> oc.Value:
-        """A tensor: packed rows where the case gives lengths, one row a sequence where the adapter says so."""
-        packed = isinstance(data, Mapping)
-        array = np.array(data["v"] if packed else data, oc.NUMPY[dtype])
+    def value(self, data: Any, slot: str, dtype: str) -> oc.Value:
+        """A tensor: packed rows where the case gives lengths, one row a sample where the adapter says so."""
+        axis = self.axes.get(slot)
+        array = np.array(data["v"] if axis is not None else data)
+        array = array.astype(oc.NUMPY[dtype] if dtype != "any" else np.float32)
         first: Dim | int = len(array)
-        if packed:
-            first = self.axis.total
-        elif port in self.how.per_sequence:
+        if axis is not None:
+            first = axis.total
+        elif self.how.ports[slot] in self.how.per_sequence:
             first = BATCH
-        axis = self.axis if packed else None
-        return oc.Value(Spec.of(first, *array.shape[1:], dtype=dtype, axis=axis), array)
+        name = "f32" if dtype == "any" else dtype
+        return oc.Value(Spec.of(first, *array.shape[1:], dtype=name, axis=axis), array)
 
     def output(self, slot: str) -> np.ndarray:
         """What the op gave."""
         found: np.ndarray = self.call.results[self.how.results[slot]].array
-        return found
+        view = self.how.views.get(slot)
+        return found if view is None else np.asarray(view(found, self.attrs))
 
     def gradients(self, upstream: Any) -> dict[str, np.ndarray]:
         """Gradients of the inputs by slot, from that of the first output or of each by slot."""

@@ -162,12 +162,13 @@ def test_accuracy_of_every_step(name: str, tmp_path: Path) -> None:
     road = Road(build(recipe, spec), optimizers(recipe))
     set_weights(road, golden["weights_in_creation_order"])
     entries = road.graph.roles["train"]
-    op, attrs, state = road.artifact.entries[entries[0]].metrics["accuracy"]
+    metric = road.artifact.entries[entries[0]].metrics["accuracy"]
     maker = road.maker(spec, split, case.batch, case.rate)
     for step, (expected,) in enumerate(fetched):
-        road.write({state: np.zeros(road.places[state].shape)})
+        road.write({metric.state: np.zeros(road.places[metric.state].shape)})
         road.run(maker.make(np.arange(len(split)), step, 1, step), split)
-        report = get(op).report("accuracy", road.read(state).tolist(), attrs)
+        state = road.read(metric.state).tolist()
+        report = get(metric.op).report("accuracy", state, metric.attrs, metric.values)
         assert report == {"accuracy": pytest.approx(expected)}
 
 

@@ -18,6 +18,7 @@ from paddlecli.compiler.emit import stream_key
 from paddlecli.compiler.memory import MemoryPlan, root
 from paddlecli.compiler.storage import Storage, key_of
 from paddlecli.graph.ir import Entry, Loop, Node, Tensor
+from paddlecli.ops._made import offsets as made_offsets
 from paddlecli.ops.base import Ragged, RandomKey
 from paddlecli.ops.spec import DTYPES, Axis, Dim
 
@@ -80,6 +81,9 @@ class Sizes:
 
     def offsets(self, axis: Axis) -> Array:
         """Offsets [sequences + 1]."""
+        if axis.of:
+            known = {a.name: a for a in axis.of}
+            return made_offsets(axis.name, lambda name: np.diff(self.offsets(known[name])))
         column = self.batch.columns[axis.input]
         assert isinstance(column, Ragged)
         return column.offsets

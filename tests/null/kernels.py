@@ -342,3 +342,27 @@ def _squares(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any
 @rule("global_norm.squares_rows")
 def _squares_rows(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
     return {"total": np.array([(a["values"][: int(a["rows"][0])] ** 2).sum()])}
+
+
+@rule("gru_unit.backward")
+def _gru_unit(args: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    """Of sigmoid gates and a tanh candidate."""
+    dy, h, w = args["dy"], args["h"], args["w"]
+    d = len(w)
+    u, r, c = (args["gates"][:, k * d : (k + 1) * d] for k in range(3))
+    flat, keep = w.reshape(-1), u if attrs["origin_mode"] else 1 - u
+    gates, candidate = flat[: 2 * d * d].reshape(d, 2 * d), flat[2 * d * d :].reshape(d, d)
+    du = (dy * (h - c) if attrs["origin_mode"] else dy * (c - h)) * u * (1 - u)
+    dc = dy * (1 - keep) * (1 - c * c)
+    drh = dc @ candidate.T
+    dr = drh * h * r * (1 - r)
+    dh = dy * keep + drh * r + np.concatenate([du, dr], axis=1) @ gates.T
+    return {"dx": np.concatenate([du, dr, dc], axis=1), "dh": dh, "work": np.zeros(shapes["work"])}
+
+
+@rule("gru_unit.backward_w")
+def _gru_unit_w(args: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    """Over all rows."""
+    h, dx, d = args["h"], args["dx"], args["h"].shape[1]
+    parts = [(h.T @ dx[:, : 2 * d]).reshape(-1), (args["kept"].T @ dx[:, 2 * d :]).reshape(-1)]
+    return {"dw": np.concatenate(parts).reshape(d, 3 * d)}

@@ -22,7 +22,7 @@ from paddlecli.ops.base import Ragged
 from .executor import Batch, Params, Run
 
 TRACERS = Path(__file__).parent.parent / "tracers"
-SMALL = ("fit_a_line", "scan", "memories", "two_axes", "two_networks", "decode", "softmax", "mlp", "conv", "twice", "shared",
+SMALL = ("fit_a_line", "scan", "memories", "two_axes", "two_networks", "decode", "attention", "softmax", "mlp", "conv", "twice", "shared",
          "idle", "mixed", "tables", "masked")  # fmt: skip
 """Networks that most tests here run over."""
 
@@ -267,7 +267,7 @@ LENGTHS = (3, 0, 5, 1, 3, 2, 0)
 def draw(
     graph: Graph, size: int, seed: int = 0, lengths: Mapping[str, Sequence[int]] | None = None
 ) -> Batch:
-    """A batch of random inputs; integers stay below 3. Loss weights are those of the whole batch,
+    """A batch of random inputs; integers are 0 or 1. Loss weights are those of the whole batch,
     rates 0.1."""
     rng = np.random.default_rng(seed)
     columns: dict[str, Any] = {}
@@ -283,7 +283,7 @@ def draw(
                 offsets[axis.name] = np.concatenate([[0], np.cumsum(found)]).astype(np.int64)
             rows = int(offsets[axis.name][-1])
         shape = (rows, *(d.coefficient for d in t.spec.shape[1:]))
-        high = 256 if t.spec.dtype == "u8" else 3
+        high = 256 if t.spec.dtype == "u8" else 2
         values = (
             rng.standard_normal(shape) if t.spec.dtype[0] == "f" else rng.integers(0, high, shape)
         )

@@ -336,3 +336,14 @@ def test_argument_types() -> None:
     for bad in ([0, 0, 0.5, 0], [0, 0, 0, 2**31], [0, 0, np.nan, 0]):
         with pytest.raises(CoreError, match="whole number"):
             session.run(Request(plan, 0, [0], bad).from_columns([{}]))
+
+
+@pytest.mark.parametrize("flags", [{}, {"poison": True, "profile": True}], ids=["plain", "debug"])
+def test_freed_in_any_order(flags: dict[str, bool]) -> None:
+    """Python's collector frees what hangs together in no order: nothing looks into a plan that is gone (sanitizers see it)."""
+    for order in ("plan params session", "params plan session", "session plan params"):
+        world = World(**flags)
+        table = Table(world.plan, {"x": world.x})
+        for name in order.split():
+            native.ffi().release(getattr(world, name).handle)
+        native.ffi().release(table.handle)

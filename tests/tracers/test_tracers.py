@@ -31,7 +31,7 @@ SCAN, DECODE = 1, 2
 
 
 def test_there_are_five() -> None:
-    assert NAMES == ["decode", "scan", "two_axes", "two_networks", "written_blocks"]
+    assert NAMES == ["attention", "decode", "scan", "two_axes", "two_networks", "written_blocks"]
 
 
 # -- gradients ----------------------------------------------------------------------------------------------------------

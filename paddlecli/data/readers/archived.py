@@ -12,15 +12,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddlecli.data.archives import read_members
 from paddlecli.data.cards import Card
+from paddlecli.data.formats.archives import read_members
 from paddlecli.data.readers.base import Reader
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.errors import DataError
 
 if TYPE_CHECKING:
-    from paddlecli.data.cache import Found
     from paddlecli.data.columns import Column, Dataset
+    from paddlecli.data.entities import Entities
+    from paddlecli.data.fetching.cache import Found
     from paddlecli.data.vocab import Vocabulary
 
 Columns = Mapping[str, "Column"]
@@ -104,6 +105,7 @@ class ArchivedReader(Reader):
         vocabularies: Mapping[str, Vocabulary] | None = None,
         remarks: tuple[str, ...] = (),
         at_least: Mapping[str, int] | None = None,
+        entities: Mapping[str, Entities] | None = None,
     ) -> Dataset:
         """The data set of these columns; label fields get the names of their dictionary's entries.
 
@@ -112,6 +114,7 @@ class ArchivedReader(Reader):
             vocabularies: the dictionaries by name.
             remarks: what a user of these data has to know.
             at_least: classes of fields whose files hold larger numbers than the card knows.
+            entities: tables of what the data are about, by name.
         """
         from paddlecli.data.columns import Dataset, Split
 
@@ -130,7 +133,7 @@ class ArchivedReader(Reader):
             sizes={name: len(part) for name, part in parts.items()},
             remarks=remarks,
         )
-        return Dataset(spec, parts, None, tables)
+        return Dataset(spec, parts, None, tables, entities)
 
 
 def entries(lines: Iterable[str]) -> list[str]:

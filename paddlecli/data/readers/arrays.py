@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from paddlecli.config.registry import DATASETS
 from paddlecli.config.types import Count, Name
-from paddlecli.data.fields import Field, FieldRecipe
-from paddlecli.data.frame import Frame, Kind, Values, frame_of, joined
-from paddlecli.data.own import Common, Files, OwnReader, expand, fields_of, only
+from paddlecli.data.own.fields import Field, FieldRecipe
+from paddlecli.data.own.frame import Frame, Kind, Values, frame_of, joined
+from paddlecli.data.own.reader import Common, Files, OwnReader, expand, fields_of, only
+from paddlecli.data.own.splits import SPLITS, SplitRule
 from paddlecli.data.readers.idx import read_idx
 from paddlecli.data.spec import Role
-from paddlecli.data.splits import SPLITS, SplitRule
 from paddlecli.data.transforms.base import Chain
 from paddlecli.errors import ConfigError, DataError
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from paddlecli.data.cache import Found
     from paddlecli.data.columns import Dataset
+    from paddlecli.data.fetching.cache import Found
 
 
 class Reader(ABC):

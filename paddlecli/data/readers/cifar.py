@@ -104,7 +104,7 @@ class CifarReader(ArchivedReader):
 def _batch(data: bytes, source: str) -> Part:
     import numpy as np
 
-    from paddlecli.data.unpickle import loads
+    from paddlecli.data.formats.unpickle import loads
 
     batch = loads(data, source)
     if not isinstance(batch, dict):

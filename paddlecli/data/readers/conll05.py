@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from paddlecli.config.registry import READERS
 from paddlecli.config.types import Natural
-from paddlecli.data.archives import gunzip
 from paddlecli.data.cards import Card
+from paddlecli.data.formats.archives import gunzip
 from paddlecli.data.readers.archived import ArchivedReader, Columns, entries
 from paddlecli.data.readers.base import text_lines
 from paddlecli.errors import DataError
@@ -189,7 +189,18 @@ def _tables(
         labels = [label for s in sentences for r in s.roles for label in r.labels]
     tags = sorted({label[2:] for label in labels if label not in ("", "O")})
     label = Vocabulary([*(f"{p}-{t}" for t in tags for p in "BI"), "O"])
-    return {"word": word, "verb": verb, "label": label}, built
+    form = Vocabulary(f"{f}\t{lemma}" for f, lemma in _forms(sentences).items())
+    return {"word": word, "verb": verb, "label": label, "form": form}, built
+
+
+def _forms(sentences: Sequence[Sentence]) -> dict[str, str]:
+    """The lemma that each form of a predicate most often has."""
+    counts: dict[str, Counter[str]] = {}
+    for sentence in sentences:
+        for role in sentence.roles:
+            form = sentence.words[role.labels.index("B-V")]
+            counts.setdefault(form, Counter())[role.lemma] += 1
+    return {f: min(c, key=lambda v: (-c[v], v)) for f, c in sorted(counts.items())}
 
 
 def _lines(file: Path) -> list[str]:

@@ -25,7 +25,7 @@ class CsvReader(Reader):
 
     def open(self, files: Mapping[str, Path]) -> Dataset:
         """See `Reader.open`."""
-        from paddlecli.data.tables import dataset_from_tables
+        from paddlecli.data.readers.tables import dataset_from_tables
 
         names = [c for f in self.card.fields for c in f.columns]
         tables = {name: table_array(list(_numbers(path, names))) for name, path in files.items()}

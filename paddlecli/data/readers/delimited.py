@@ -12,12 +12,12 @@ from annotated_types import Len
 
 from paddlecli.config.registry import DATASETS
 from paddlecli.config.types import Name, Natural
-from paddlecli.data.columnar import Shorthand, TableReader, Task
-from paddlecli.data.fields import FieldRecipe
-from paddlecli.data.frame import Bad, Frame, Values, frame_of, raising
-from paddlecli.data.own import Common, Files, Missing
+from paddlecli.data.own.columnar import Shorthand, TableReader, Task
+from paddlecli.data.own.fields import FieldRecipe
+from paddlecli.data.own.frame import Bad, Frame, Values, frame_of, raising
+from paddlecli.data.own.reader import Common, Files, Missing
+from paddlecli.data.own.splits import SplitRule
 from paddlecli.data.readers.base import read_text
-from paddlecli.data.splits import SplitRule
 from paddlecli.errors import DataError
 
 Mark = Annotated[str, Len(1, 1)]
@@ -173,7 +173,7 @@ def csv_files(
         split: shares of `train` that validate and test, instead of files.
         label: the column to predict, or several for a regression of several numbers.
         task: `regression` for numbers, `classification` for classes.
-        inputs: the columns that are inputs; all but the label if left out.
+        inputs: the columns that are inputs; if left out, all but the label and what `split` goes by.
         categories: inputs that are categories: each becomes a column of 0 and 1 for every category.
         text: inputs that are texts: each becomes a field of word ids of its own name.
         ignore: columns that are not used.
@@ -234,7 +234,7 @@ def tsv_files(
         split: shares of `train` that validate and test, instead of files.
         label: the column to predict, or several for a regression of several numbers.
         task: `regression` for numbers, `classification` for classes.
-        inputs: the columns that are inputs; all but the label if left out.
+        inputs: the columns that are inputs; if left out, all but the label and what `split` goes by.
         categories: inputs that are categories: each becomes a column of 0 and 1 for every category.
         text: inputs that are texts: each becomes a field of word ids of its own name.
         ignore: columns that are not used.

@@ -118,7 +118,7 @@ class FlowersReader(ArchivedReader):
 def _numbers(path: Path, name: str) -> NDArray[np.int64]:
     import numpy as np
 
-    from paddlecli.data.matlab import read_mat
+    from paddlecli.data.formats.matlab import read_mat
 
     found = read_mat(path)
     if name not in found:

@@ -7,11 +7,11 @@ from typing import Literal
 
 from paddlecli.config.registry import DATASETS
 from paddlecli.config.types import Name, Natural, Pair
-from paddlecli.data import images
-from paddlecli.data.fields import Field
-from paddlecli.data.frame import Frame, Values, frame_of
-from paddlecli.data.own import Common, Files, OwnReader
-from paddlecli.data.splits import SplitRule
+from paddlecli.data.formats import images
+from paddlecli.data.own.fields import Field
+from paddlecli.data.own.frame import Frame, Values, frame_of
+from paddlecli.data.own.reader import Common, Files, OwnReader
+from paddlecli.data.own.splits import SplitRule
 from paddlecli.data.transforms.base import Chain, Step, Steps
 from paddlecli.data.vocab import natural_key
 from paddlecli.errors import ConfigError, DataError

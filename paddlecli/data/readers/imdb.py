@@ -9,7 +9,6 @@ system; here each split has the positive ones first, each kind by its number.
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,16 +17,16 @@ from paddlecli.config.registry import READERS
 from paddlecli.config.types import Natural
 from paddlecli.data.cards import Card
 from paddlecli.data.readers.archived import ArchivedReader
+from paddlecli.data.readers.words import ascii_words
 from paddlecli.errors import DataError
 
 if TYPE_CHECKING:
     from paddlecli.data.columns import Column, Dataset
-    from paddlecli.data.corpus import Corpus, Numbers
+    from paddlecli.data.readers.corpus import Corpus, Numbers
 
 _ARCHIVE = "aclImdb_v1.tar.gz"
 _REVIEW = re.compile(r"(?:.*/)?(train|test)/(pos|neg)/(\d+)_\d+\.txt")
 _LABELS = {"pos": 0, "neg": 1}
-_PUNCTUATION = string.punctuation.encode()
 _UNKNOWN = "<unk>"
 
 
@@ -45,7 +44,7 @@ class ImdbReader(ArchivedReader):
 
     def open(self, files: Mapping[str, Path]) -> Dataset:
         """See `Reader.open`."""
-        from paddlecli.data.corpus import Numbers, counted, frequent
+        from paddlecli.data.readers.corpus import Numbers, counted, frequent
         from paddlecli.data.vocab import Vocabulary
 
         numbers = Numbers()
@@ -69,7 +68,7 @@ class ImdbReader(ArchivedReader):
         import numpy as np
 
         from paddlecli.data.columns import Column
-        from paddlecli.data.corpus import Corpus
+        from paddlecli.data.readers.corpus import Corpus
 
         raw: dict[str, tuple[Corpus, list[tuple[int, int]]]] = {}
         for name, text in self.members(files, _ARCHIVE):
@@ -77,7 +76,7 @@ class ImdbReader(ArchivedReader):
             if found is None:
                 continue
             corpus, keys = raw.setdefault(found[1], (Corpus(numbers), []))
-            corpus.add(words_of(text))
+            corpus.add(ascii_words(text, punctuation=False))
             keys.append((_LABELS[found[2]], int(found[3])))
         corpora, labels = {}, {}
         for split in sorted(raw, key=("train", "test").index):
@@ -87,8 +86,3 @@ class ImdbReader(ArchivedReader):
             corpora[split] = corpus
             labels[split] = Column(np.asarray([keys[i][0] for i in order], np.int64))
         return corpora, labels
-
-
-def words_of(text: bytes) -> list[bytes]:
-    """The words of a review, as the original cut it."""
-    return text.rstrip(b"\n\r").translate(None, _PUNCTUATION).lower().split()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,12 +12,12 @@ import numpy as np
 
 from paddlecli.config.registry import DATASETS
 from paddlecli.config.types import Name, Natural
-from paddlecli.data.columnar import Shorthand, TableReader, Task
-from paddlecli.data.fields import FieldRecipe
-from paddlecli.data.frame import Bad, Frame, Values, frame_of, raising
-from paddlecli.data.own import Common, Files, Missing
+from paddlecli.data.own.columnar import Shorthand, TableReader, Task
+from paddlecli.data.own.fields import FieldRecipe
+from paddlecli.data.own.frame import Bad, Frame, Values, frame_of, raising
+from paddlecli.data.own.reader import Common, Files, Missing
+from paddlecli.data.own.splits import SplitRule
 from paddlecli.data.readers.base import read_text, split_lines
-from paddlecli.data.splits import SplitRule
 from paddlecli.errors import DataError, ResourceError
 
 Scale = Literal["standardise", "mean_range", "min_max", "none"]
@@ -48,12 +49,14 @@ class RowsReader(TableReader):
 
 
 def json_lines(path: Path, bad: Bad = raising) -> Frame:
-    """The rows of a file with one JSON object a line; `bad` is told of a line that is none.
+    """The rows of a file with one JSON object a line; `bad` is told of a line that is none, that has
+    keys which the first one lacks, or a value of another kind than most lines.
 
     Raises:
-        DataError: rows of different keys or kinds, or no line at all.
+        DataError: no line at all.
     """
-    rows, numbers = [], []
+    rows: list[dict[str, Any]] = []
+    numbers: list[int] = []
     for number, line in split_lines(read_text(path)):
         if not line.strip():
             continue
@@ -64,7 +67,48 @@ def json_lines(path: Path, bad: Bad = raising) -> Frame:
             bad(error.message)
     if not rows:
         raise DataError(f"{path}: holds no rows")
+    good = []
+    for i, text in enumerate(_odd(rows, numbers, str(path))):
+        if text:
+            bad(text)
+        else:
+            good.append(i)
+    rows, numbers = [rows[i] for i in good], [numbers[i] for i in good]
     return frame_of(columns_of(rows, numbers, str(path)), str(path), numbers)
+
+
+def _odd(rows: Sequence[Mapping[str, Any]], numbers: Sequence[int], source: str) -> Iterator[str]:
+    """For every row what is odd about it beside the others, or nothing."""
+    usual = {name: _usual([r.get(name) for r in rows]) for name in rows[0]}
+    for row, number in zip(rows, numbers, strict=True):
+        where = f"{source}: line {number}"
+        new = next((k for k in row if k not in usual), None)
+        if new is not None:
+            yield f"{where}: the key {new!r} is not in the first row"
+            continue
+        odd = next(
+            (
+                k
+                for k, v in row.items()
+                if usual[k] is not None and _rough(v) not in (None, usual[k])
+            ),
+            None,
+        )
+        yield "" if odd is None else (
+            f"{where}: {odd}: {_shown(row[odd])} is not a {usual[odd]} as in other lines"
+        )  # fmt: skip
+
+
+def _usual(values: Sequence[Any]) -> str | None:
+    kinds = Counter(kind for v in values if (kind := _rough(v)) is not None)
+    return kinds.most_common(1)[0][0] if kinds else None
+
+
+def _rough(value: Any) -> str | None:
+    """The kind of a value as far as rows of one column have to agree; None where nothing says it."""
+    kind = None if value is None else _kind(value)
+    return {"bool": "number", "empty": None, "numbers": "list of numbers", "rows": "list of numbers",
+            "words": "list of texts"}.get(kind, kind) if kind else None  # fmt: skip
 
 
 def json_object(line: str, where: str) -> dict[str, Any]:
@@ -233,7 +277,7 @@ def jsonl_files(
         split: shares of `train` that validate and test, instead of files.
         label: the column to predict, or several for a regression of several numbers.
         task: `regression` for numbers, `classification` for classes.
-        inputs: the columns that are inputs; all but the label if left out.
+        inputs: the columns that are inputs; if left out, all but the label and what `split` goes by.
         categories: inputs that are categories: each becomes a column of 0 and 1 for every category.
         text: inputs that are texts: each becomes a field of word ids of its own name.
         ignore: columns that are not used.
@@ -281,7 +325,7 @@ def parquet_files(
         split: shares of `train` that validate and test, instead of files.
         label: the column to predict, or several for a regression of several numbers.
         task: `regression` for numbers, `classification` for classes.
-        inputs: the columns that are inputs; all but the label if left out.
+        inputs: the columns that are inputs; if left out, all but the label and what `split` goes by.
         categories: inputs that are categories: each becomes a column of 0 and 1 for every category.
         text: inputs that are texts: each becomes a field of word ids of its own name.
         ignore: columns that are not used.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +21,12 @@ from paddlecli.config.registry import READERS
 from paddlecli.config.types import Fraction, Natural
 from paddlecli.data.cards import Card
 from paddlecli.data.readers.archived import ArchivedReader, Columns
+from paddlecli.data.spec import FieldSpec
 from paddlecli.errors import DataError
 
 if TYPE_CHECKING:
     from paddlecli.data.columns import Column, Dataset, Rows
+    from paddlecli.data.entities import Entities
     from paddlecli.data.vocab import Vocabulary
 
 AGES = (1, 18, 25, 35, 45, 50, 56)
@@ -54,8 +56,9 @@ class User:
 
 @dataclass(frozen=True)
 class Movie:
-    """Title words and categories of a film."""
+    """Title, its words and the categories of a film."""
 
+    name: str
     title: tuple[str, ...]
     categories: tuple[str, ...]
 
@@ -76,11 +79,24 @@ class MovielensReader(ArchivedReader):
     Args:
         seed: start of the random numbers that cut the ratings into train and test.
         test_share: share of the ratings that tests.
+        history: adds the field history: so many of the films that the user rated before, as far as
+            they are in the train split, the latest last; 0: no such field.
     """
 
-    def __init__(self, card: Card, *, seed: Natural = 0, test_share: Fraction = 0.1) -> None:
-        super().__init__(card, seed=seed, test_share=test_share)
-        self.seed, self.test_share = seed, test_share
+    def __init__(
+        self, card: Card, *, seed: Natural = 0, test_share: Fraction = 0.1, history: Natural = 0
+    ) -> None:
+        super().__init__(card, seed=seed, test_share=test_share, history=history)
+        self.seed, self.test_share, self.history = seed, test_share, history
+
+    def fields(self, sizes: Mapping[str, int]) -> list[FieldSpec]:
+        """See `ArchivedReader.fields`."""
+        found = super().fields(sizes)
+        if not self.history:
+            return found
+        films = next(f.classes for f in found if f.name == "movie_id")
+        past = FieldSpec("history", "input", (), "int64", ("history",), films)
+        return [*found[:-1], past, found[-1]]
 
     def open(self, files: Mapping[str, Path]) -> Dataset:
         """See `Reader.open`."""
@@ -99,14 +115,23 @@ class MovielensReader(ArchivedReader):
         draws = np.random.RandomState(self.seed).random_sample(len(tables.ratings))
         tests = draws < self.test_share
         vocabularies = _vocabularies(tables)
-        make = _Samples(tables, vocabularies)
+        past = _Past(tables.ratings[~tests], self.history) if self.history else None
+        make = _Samples(tables, vocabularies, past)
         splits = {
             name: make.columns(tables.ratings[rows])
             for name, rows in (("train", ~tests), ("test", tests))
             if rows.any()
         }
-        most = {"user_id": max(tables.users) + 1, "movie_id": max(tables.movies) + 1}
-        return self.made(splits, vocabularies, at_least=most)
+        films = max(tables.movies) + 1
+        most = {"user_id": max(tables.users) + 1, "movie_id": films, "history": films}
+        known = make.entities(tables.ratings[~tests])
+        made = self.made(splits, vocabularies, at_least=most, entities=known)
+        names = tuple(
+            known["movie"].label(i) for i in range(made.spec.find("movie_id").classes or 0)
+        )
+        fields = (replace(f, names=names) if f.name == "movie_id" else f for f in made.spec.fields)
+        made.spec = replace(made.spec, fields=tuple(fields))
+        return made
 
 
 def _vocabularies(tables: Tables) -> dict[str, Vocabulary]:
@@ -122,9 +147,13 @@ def _vocabularies(tables: Tables) -> dict[str, Vocabulary]:
 class _Samples:
     """Looks the users and films of ratings up."""
 
-    def __init__(self, tables: Tables, vocabularies: Mapping[str, Vocabulary]) -> None:
+    def __init__(
+        self, tables: Tables, vocabularies: Mapping[str, Vocabulary], past: _Past | None
+    ) -> None:
         import numpy as np
 
+        self.past = past
+        self.tables = tables
         self.users = np.zeros((max(tables.users) + 1, 3), np.int64)
         for number, user in tables.users.items():
             self.users[number] = user.gender, user.age, user.job
@@ -152,7 +181,73 @@ class _Samples:
             "category_id": self.categories.take(movie),
             "movie_title": self.titles.take(movie),
             "score": Column((2 * ratings[:, 2] - 5).astype(np.float32)[:, None]),
+            **({"history": self.past.before(user, ratings[:, 3])} if self.past else {}),
         }
+
+    def entities(self, ratings: Rows) -> dict[str, Entities]:
+        """What is known of every user and film; `rows` counts these ratings."""
+        import numpy as np
+
+        from paddlecli.data.entities import Entities
+
+        def counts(column: int, known: Mapping[int, object]) -> list[int]:
+            found: list[int] = np.bincount(ratings[:, column], minlength=max(known) + 1).tolist()
+            return found
+
+        users, films = counts(0, self.tables.users), counts(1, self.tables.movies)
+        rows = [
+            {"id": n, "rows": users[n], "gender_id": u.gender, "age_id": u.age, "job_id": u.job}
+            for n, u in sorted(self.tables.users.items())
+        ]
+        if self.past is not None:
+            ids = np.asarray([row["id"] for row in rows], np.int64)
+            whole = self.past.before(ids, np.full(ids.size, _LATEST))
+            rows = [{**row, "history": whole.row(i).tolist()} for i, row in enumerate(rows)]  # type: ignore[union-attr]
+        return {
+            "user": Entities("user", rows),
+            "movie": Entities("film", [
+                {
+                    "id": n, "name": m.name, "rows": films[n],
+                    "category_id": self.categories.row(n).tolist(),  # type: ignore[union-attr]
+                    "movie_title": self.titles.row(n).tolist(),  # type: ignore[union-attr]
+                }
+                for n, m in sorted(self.tables.movies.items())
+            ]),
+        }  # fmt: skip
+
+
+_LATEST = 2**40 - 1
+"""Behind every time, in seconds since 1970."""
+
+
+class _Past:
+    """The films that users rated, in the order of time.
+
+    Args:
+        ratings: of the train split.
+        most: films that are looked back on.
+    """
+
+    def __init__(self, ratings: Rows, most: int) -> None:
+        import numpy as np
+
+        keys = ratings[:, 0] * (_LATEST + 1) + ratings[:, 3]
+        order = np.argsort(keys, kind="stable")
+        self.keys, self.films, self.most = keys[order], ratings[order, 1], most
+
+    def before(self, users: Rows, times: Rows) -> Column:
+        """The films that these users rated before these times."""
+        import numpy as np
+
+        from paddlecli.data.columns import Column
+
+        first = np.searchsorted(self.keys, users * (_LATEST + 1))
+        stop = np.searchsorted(self.keys, users * (_LATEST + 1) + times)
+        lengths = np.minimum(stop - first, self.most)
+        offsets = np.zeros(users.size + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        places = np.arange(offsets[-1]) + np.repeat(stop - lengths - offsets[:-1], lengths)
+        return Column(np.ascontiguousarray(self.films[places]), (offsets,))
 
 
 def _ragged(rows: Mapping[int, Sequence[int]]) -> Column:
@@ -175,7 +270,7 @@ def _read_1m(found: Mapping[str, bytes], source: str) -> Tables:
         users[number] = _user(cells[1], cells[2], _whole(cells[3], place), place)
     for line, cells in _rows(found["movies.dat"], "::", 3, f"{source}: movies.dat"):
         number = _whole(cells[0], f"{source}: movies.dat: line {line}")
-        movies[number] = Movie(_words(cells[1]), tuple(cells[2].split("|")))
+        movies[number] = _movie(cells[1], cells[2].split("|"))
     ratings = _numbers(found["ratings.dat"].replace(b"::", b" "), f"{source}: ratings.dat")
     return _checked(Tables(users, movies, ratings), f"{source}: ratings.dat")
 
@@ -186,8 +281,8 @@ def _read_100k(found: Mapping[str, bytes], source: str) -> Tables:
         place = f"{source}: u.user: line {line}"
         users[_whole(cells[0], place)] = _user(cells[2], cells[1], _job(cells[3], place), place)
     for line, cells in _rows(found["u.item"], "|", 5 + len(_GENRES_100K), f"{source}: u.item"):
-        genres = tuple(g for g, mark in zip(_GENRES_100K, cells[5:], strict=True) if mark == "1")
-        movies[_whole(cells[0], f"{source}: u.item: line {line}")] = Movie(_words(cells[1]), genres)
+        genres = [g for g, mark in zip(_GENRES_100K, cells[5:], strict=True) if mark == "1"]
+        movies[_whole(cells[0], f"{source}: u.item: line {line}")] = _movie(cells[1], genres)
     return _checked(Tables(users, movies, _numbers(found["u.data"], f"{source}: u.data")), source)
 
 
@@ -199,7 +294,7 @@ def _read_atomic(found: Mapping[str, bytes], source: str) -> Tables:
         users[_whole(cells[0], place)] = _user(cells[2], cells[1], _job(cells[3], place), place)
     for line, cells in _rows(found[f"{name}.item"], "\t", 4, f"{source}: {name}.item", header=True):
         place = f"{source}: {name}.item: line {line}"
-        movies[_whole(cells[0], place)] = Movie(_words(cells[1]), tuple(cells[3].split()))
+        movies[_whole(cells[0], place)] = _movie(cells[1], cells[3].split())
     ratings = found[f"{name}.inter"].partition(b"\n")[2]
     return _checked(Tables(users, movies, _numbers(ratings, f"{source}: {name}.inter")), source)
 
@@ -248,6 +343,10 @@ def _user(gender: str, age: str, job: int, place: str) -> User:
         raise DataError(f"{place}: the gender {gender!r} is neither M nor F")
     years = _whole(age, place)
     return User(int(gender == "F"), max(sum(years >= low for low in AGES) - 1, 0), job)
+
+
+def _movie(title: str, categories: Sequence[str]) -> Movie:
+    return Movie(title, _words(title), tuple(categories))
 
 
 def _words(title: str) -> tuple[str, ...]:

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from paddlecli.config.registry import DATASETS
 from paddlecli.config.types import Count, Name
-from paddlecli.data.columnar import TEXT_STEPS
-from paddlecli.data.fields import Field, FieldRecipe
-from paddlecli.data.frame import Bad, Frame, Values, frame_of, raising
-from paddlecli.data.own import Common, Files, OwnReader, fields_of, only
+from paddlecli.data.own.columnar import TEXT_STEPS
+from paddlecli.data.own.fields import Field, FieldRecipe
+from paddlecli.data.own.frame import Bad, Frame, Values, frame_of, raising
+from paddlecli.data.own.reader import Common, Files, OwnReader, fields_of, only
+from paddlecli.data.own.splits import SplitRule
 from paddlecli.data.readers.base import read_text, split_lines
-from paddlecli.data.splits import SplitRule
 from paddlecli.data.transforms.base import Chain, Step, Steps
 from paddlecli.errors import ConfigError, DataError
 

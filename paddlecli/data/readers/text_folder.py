@@ -6,12 +6,12 @@ from pathlib import Path
 
 from paddlecli.config.registry import DATASETS
 from paddlecli.config.types import Name
-from paddlecli.data.columnar import TEXT_STEPS
-from paddlecli.data.fields import Field
-from paddlecli.data.frame import Frame, Values, frame_of
-from paddlecli.data.own import Common, Files, OwnReader
+from paddlecli.data.own.columnar import TEXT_STEPS
+from paddlecli.data.own.fields import Field
+from paddlecli.data.own.frame import Frame, Values, frame_of
+from paddlecli.data.own.reader import Common, Files, OwnReader
+from paddlecli.data.own.splits import SplitRule
 from paddlecli.data.readers.base import read_text
-from paddlecli.data.splits import SplitRule
 from paddlecli.data.transforms.base import Chain, Step, Steps
 from paddlecli.data.vocab import natural_key
 from paddlecli.errors import DataError

@@ -20,7 +20,7 @@ class WhitespaceReader(Reader):
 
     def open(self, files: Mapping[str, Path]) -> Dataset:
         """See `Reader.open`."""
-        from paddlecli.data.tables import dataset_from_tables
+        from paddlecli.data.readers.tables import dataset_from_tables
 
         names = [c for f in self.card.fields for c in f.columns]
         tables = {name: table_array(read_rows(path, names)) for name, path in files.items()}

@@ -19,7 +19,7 @@ from paddlecli.errors import DataError
 
 if TYPE_CHECKING:
     from paddlecli.data.columns import Column, Dataset
-    from paddlecli.data.corpus import Corpus, Ids, Numbers
+    from paddlecli.data.readers.corpus import Corpus, Ids, Numbers
     from paddlecli.data.vocab import Vocabulary
 
 MARKS = ("<s>", "<e>", "<unk>")
@@ -39,7 +39,7 @@ class _WmtReader(ArchivedReader):
 
     def open(self, files: Mapping[str, Path]) -> Dataset:
         """See `Reader.open`."""
-        from paddlecli.data.corpus import Numbers
+        from paddlecli.data.readers.corpus import Numbers
 
         (file,) = files
         texts = self.named_members(files, file)
@@ -68,7 +68,7 @@ class _Pairs:
     """The pairs of one split."""
 
     def __init__(self, text: bytes, numbers: Numbers, swapped: bool) -> None:
-        from paddlecli.data.corpus import Corpus
+        from paddlecli.data.readers.corpus import Corpus
 
         self.source, self.target = Corpus(numbers), Corpus(numbers)
         for first, second in _pairs(text):
@@ -150,7 +150,7 @@ class Wmt14Reader(_WmtReader):
         }
 
     def _table(self, text: bytes, source: str) -> Vocabulary:
-        from paddlecli.data.corpus import text as entry
+        from paddlecli.data.readers.corpus import text as entry
         from paddlecli.data.vocab import Vocabulary
 
         lines = text.strip(b"\n").split(b"\n")[: self.dict_size]
@@ -200,7 +200,7 @@ class Wmt16Reader(_WmtReader):
 def _frequent(corpus: Corpus, size: int) -> Vocabulary:
     import numpy as np
 
-    from paddlecli.data.corpus import text as entry
+    from paddlecli.data.readers.corpus import text as entry
     from paddlecli.data.vocab import Vocabulary
 
     words, counts = corpus.numbers.words(), corpus.counts()

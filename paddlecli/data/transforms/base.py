@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from paddlecli.config.registry import TRANSFORMS, Call
-from paddlecli.data.frame import Faults, Kind, Values, cells_of, numbers_of
+from paddlecli.data.own.frame import Faults, Kind, Values, cells_of, numbers_of
 from paddlecli.errors import ConfigError
 
 T = TypeVar("T")
@@ -85,14 +86,24 @@ class Chain:
         values = self._start(columns, faults)
         for step in self.steps:
             values = self._wanted(values, step.wants(values.kind), faults)
-            step.fit(values, faults.about(self.name))
+            step.fit(values, faults.about(self.name, self.columns))
             values = step.apply(values, faults.about(self.name))
         return values
 
     def apply(self, columns: Sequence[Values], faults: Faults) -> Values:
         """Other rows, with what was learned."""
+        return self._through(self.steps, columns, faults)
+
+    def before(self, kind: type[Transform], columns: Sequence[Values], faults: Faults) -> Values:
+        """Other rows, as they are before the first transform of this class."""
+        steps = takewhile(lambda step: not isinstance(step, kind), self.steps)
+        return self._through(steps, columns, faults)
+
+    def _through(
+        self, steps: Iterable[Transform], columns: Sequence[Values], faults: Faults
+    ) -> Values:
         values = self._start(columns, faults)
-        for step in self.steps:
+        for step in steps:
             values = self._wanted(values, step.wants(values.kind), faults)
             values = step.apply(values, faults.about(self.name))
         return values

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from paddlecli.config.registry import TRANSFORMS
 from paddlecli.config.types import Count
-from paddlecli.data.frame import SHOWN, Faults, Kind, Values
+from paddlecli.data.own.frame import SHOWN, Faults, Kind, Values
 from paddlecli.data.transforms.base import Transform
 from paddlecli.data.vocab import Vocabulary, natural_key
 from paddlecli.errors import ConfigError

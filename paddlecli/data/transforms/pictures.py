@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from paddlecli.config.registry import TRANSFORMS
 from paddlecli.config.types import Natural
-from paddlecli.data import images
 from paddlecli.data.columns import Column
-from paddlecli.data.frame import Faults, Kind, Values
+from paddlecli.data.formats import images
 from paddlecli.data.loader import random_words
+from paddlecli.data.own.frame import Faults, Kind, Values
 from paddlecli.data.transforms.base import Transform
 from paddlecli.errors import ConfigError, DataError
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paddlecli.config.registry import TRANSFORMS
-from paddlecli.data.frame import Faults, Kind, Values
+from paddlecli.data.own.frame import Faults, Kind, Values
 from paddlecli.data.transforms.base import Transform
 from paddlecli.data.vocab import natural_key
 from paddlecli.errors import ConfigError, DataError
@@ -215,7 +215,7 @@ class FillMissing(Transform):
             raise ConfigError("fill_missing: `value` goes with `rule: value`, and only with it")
         self.rule, self.value, self.indicator = rule, value, indicator
         self.fill: list[Any] = []
-        self.filled = 0
+        self.filled: list[int] = []
 
     def wants(self, kind: Kind) -> Kind:
         """Texts stay texts where the rule can be one of texts."""
@@ -226,22 +226,23 @@ class FillMissing(Transform):
         """See `Transform.fit`."""
         if values.kind == "cells":
             seen = [c for c in values.rows if c]
+            if not seen and self.rule != "value":
+                raise _no_value(faults, 0)
             self.fill = [self.value if self.rule == "value" else _most_common(seen)]
-            self.filled = len(values.rows) - len(seen)
+            self.filled = [len(values.rows) - len(seen)]
             return
         if isinstance(self.value, str):
             raise ConfigError(f"fill_missing: {self.value!r} cannot stand in a column of numbers")
-        self.filled = int(np.isnan(values.rows).sum())
+        self.filled = np.isnan(values.rows).sum(axis=0).tolist()
+        if self.rule != "value":
+            for empty in np.flatnonzero(np.isnan(values.rows).all(axis=0)).tolist():
+                raise _no_value(faults, empty)
         self.fill = [float(self._number(column)) for column in values.rows.T]
 
     def _number(self, column: Numbers) -> Any:
         seen = column[~np.isnan(column)]
         if self.rule == "value":
             return self.value
-        if not seen.size:
-            raise DataError(
-                "fill_missing: a column has no value at all", hint="leave the column out"
-            )
         if self.rule == "most_common":
             found, counts = np.unique(seen, return_counts=True)
             return found[counts.argmax()]
@@ -267,12 +268,21 @@ class FillMissing(Transform):
 
     def notes(self, names: Sequence[str]) -> list[str]:
         """How many were filled."""
-        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-        return [f"{shown}: {self.filled} missing values filled"] if self.filled else []
+        if len(self.filled) == len(names):
+            counts = dict(zip(names, self.filled, strict=True))
+        else:
+            counts = {", ".join(names[:3]) + (", ..." if len(names) > 3 else ""): sum(self.filled)}
+        return [f"{name}: {count} missing values filled" for name, count in counts.items() if count]
+
+
+def _no_value(faults: Faults, number: int) -> DataError:
+    name = faults.columns[number] if number < len(faults.columns) else faults.subject
+    return DataError(
+        f"{faults.frame.files[0]}: {name}: has no value at all that others could be filled with",
+        hint=f"list {name!r} under `ignore`",
+    )
 
 
 def _most_common(cells: Sequence[str]) -> str:
-    if not cells:
-        raise DataError("fill_missing: a column has no value at all", hint="leave the column out")
     counts = Counter(cells)
     return min(counts, key=lambda c: (-counts[c], natural_key(c)))

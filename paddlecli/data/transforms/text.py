@@ -13,7 +13,7 @@ import numpy as np
 
 from paddlecli.config.registry import TRANSFORMS
 from paddlecli.config.types import Count, Name
-from paddlecli.data.frame import Faults, Kind, Values
+from paddlecli.data.own.frame import Faults, Kind, Values
 from paddlecli.data.transforms.base import Transform
 from paddlecli.data.vocab import Vocabulary
 from paddlecli.errors import ConfigError

@@ -1,0 +1,1 @@
+"""Encodings that readers open without believing them: archives, pickles, MATLAB, pictures."""

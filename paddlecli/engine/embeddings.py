@@ -1,0 +1,271 @@
+"""What a network learned about words, films and other things with a vector each: neighbours,
+similarity, analogies, a picture, and the vectors themselves for other programs.
+
+Similarity is the cosine of two vectors, as in the original's word-distance tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paddlecli.data.entities import Entities
+from paddlecli.engine.files import replace
+from paddlecli.engine.modeldir import Model
+from paddlecli.errors import DataError, UsageError
+from paddlecli.graph.ir import Graph, flat
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Near:
+    """A word and the cosine of its vector with another."""
+
+    word: str
+    cosine: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """The pair as plain data."""
+        return {"word": self.word, "cosine": self.cosine}
+
+
+class Table:
+    """A table of vectors with the words of its rows.
+
+    Args:
+        name: of the parameter.
+        words: by row.
+        vectors: [words, width].
+    """
+
+    def __init__(self, name: str, words: Sequence[str], vectors: Vectors) -> None:
+        self.name, self.words, self.vectors = name, tuple(words), vectors
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {word: i for i, word in reversed(list(enumerate(self.words)))}
+
+    @cached_property
+    def _folded(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for row, word in enumerate(self.words):
+            found.setdefault(word.casefold(), []).append(row)
+        return found
+
+    @cached_property
+    def units(self) -> Vectors:
+        """The vectors with length 1; one of length 0 stays."""
+        lengths = np.linalg.norm(self.vectors.astype(np.float64), axis=1, keepdims=True)
+        return np.asarray(self.vectors / np.maximum(lengths, 1e-30), np.float32)
+
+    def row(self, word: str) -> int:
+        """The row of a word.
+
+        Raises:
+            DataError: there is none; names near ones.
+        """
+        if word in self._rows:
+            return self._rows[word]
+        folded = self._folded.get(word.casefold(), [])
+        if len(folded) == 1:
+            return folded[0]
+        from paddlecli.config.nodes import close_names
+
+        near = close_names(word, self.words)
+        meant = f"did you mean {', '.join(near)}?" if near else f"there are {len(self.words)} words"
+        raise DataError(f"{word!r} has no vector in the table {self.name}: {meant}")
+
+    def similarity(self, one: str, other: str) -> float:
+        """The cosine of two words' vectors."""
+        return float(self.units[self.row(one)] @ self.units[self.row(other)])
+
+    def neighbors(self, word: str, top: int = 10) -> list[Near]:
+        """The words whose vectors are nearest to a word's, itself left out."""
+        row = self.row(word)
+        return self._nearest(self.units[row], {row}, top)
+
+    def analogy(self, a: str, b: str, c: str, top: int = 10) -> list[Near]:
+        """Words that are to c what b is to a: nearest to b - a + c of unit length; these left out."""
+        rows = [self.row(w) for w in (a, b, c)]
+        first, second, third = self.units[rows]
+        return self._nearest(second - first + third, set(rows), top)
+
+    def _nearest(self, vector: Vectors, without: set[int], top: int) -> list[Near]:
+        length = max(float(np.linalg.norm(vector)), 1e-30)
+        cosines = self.units @ (vector / length)
+        best = [i for i in np.argsort(-cosines, kind="stable").tolist() if i not in without]
+        return [Near(self.words[i], float(cosines[i])) for i in best[:top]]
+
+    def chosen(self, words: Sequence[str], count: int) -> tuple[list[str], Vectors]:
+        """These words with their vectors; without any the first `count`, which are the most
+        frequent in vocabularies by falling count."""
+        rows = [self.row(w) for w in words] or list(range(min(count, len(self.words))))
+        return [self.words[i] for i in rows], self.vectors[rows]
+
+
+def tables(model: Model) -> dict[str, Table]:
+    """The tables of a model whose rows have names, in the order of their first use."""
+    found: dict[str, Table] = {}
+    for parameter, field in _uses(model.graph):
+        words = _words(model.preprocessing, field)
+        vectors = model.values[parameter]
+        if parameter not in found and words is not None and len(words) == len(vectors):
+            found[parameter] = Table(parameter, words, np.asarray(vectors, np.float32))
+    return found
+
+
+def table_of(model: Model, name: str | None = None) -> Table:
+    """The table of that name, or the only one, or the first.
+
+    Raises:
+        UsageError: no such table, or the model has none.
+    """
+    found = tables(model)
+    if not found:
+        raise UsageError(
+            f"{model.path}: no table of this network has rows with names",
+            hint="networks on words have one: paddlecli train --config word2vec",
+        )
+    if name is not None and name not in found:
+        raise UsageError(f"--table {name}: there is no such table; there are {', '.join(found)}")
+    return found[name] if name is not None else next(iter(found.values()))
+
+
+def _uses(graph: Graph) -> Iterable[tuple[str, str]]:
+    """Parameter and input of every embedding that reads an input."""
+    for entry in graph.entries.values():
+        for node in flat(entry.items):
+            if node.kernel.op == "embedding" and node.args["ids"].role == "input":
+                yield node.args["w"].name, node.args["ids"].name.partition("@")[0]
+
+
+def _words(preprocessing: Mapping[str, Any], field: str) -> Sequence[str] | None:
+    """What the ids of a field stand for; None where they have no names."""
+    known = next((f for f in preprocessing["fields"] if f["name"] == field), None)
+    vocabularies = preprocessing.get("vocabularies", {})
+    if known is not None and known.get("vocabulary") in vocabularies:
+        return vocabularies[known["vocabulary"]]["words"]  # type: ignore[no-any-return]
+    for pipeline in preprocessing.get("pipelines", ()):
+        if pipeline["name"] != field or len(pipeline["parts"]) != 1:
+            continue
+        for step in pipeline["parts"][0]["steps"]:
+            state = step["state"]
+            if "table" in state and step["name"] != "predicate":
+                return vocabularies[state["table"]]["words"]  # type: ignore[no-any-return]
+            if "entities" in state and step["arguments"].get("give", "id") == "id":
+                return _labels(Entities.of(preprocessing["entities"][state["entities"]]), known)
+    return None
+
+
+def _labels(entities: Entities, field: Mapping[str, Any] | None) -> list[str]:
+    size = (field or {}).get("classes") or max(entities.by_id) + 1
+    return [entities.label(i) for i in range(size)]
+
+
+# -- two dimensions -------------------------------------------------------------------------------
+
+
+def principal(vectors: Vectors) -> NDArray[np.float64]:
+    """The two directions in which the vectors differ most (PCA): [words, 2]. The sign of each is such
+    that its largest element is positive."""
+    centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
+    u, s, _ = np.linalg.svd(centred, full_matrices=False)
+    found = np.zeros((len(vectors), 2))
+    width = min(2, s.size)
+    found[:, :width] = u[:, :width] * s[:width]
+    for column in found.T:
+        if column[np.abs(column).argmax()] < 0:
+            column *= -1
+    return found
+
+
+def neighbourly(
+    vectors: Vectors, perplexity: float = 15.0, steps: int = 500
+) -> NDArray[np.float64]:
+    """t-SNE (van der Maaten and Hinton 2008), exact, from the principal directions: [words, 2]."""
+    n = len(vectors)
+    p = _affinities(vectors.astype(np.float64), min(perplexity, max((n - 1) / 3, 1.0)))
+    y = principal(vectors)
+    y *= 1e-2 / max(float(y.std()), 1e-30)
+    speed = np.zeros_like(y)
+    for step in range(steps):
+        distances = _distances(y)
+        q = 1.0 / (1.0 + distances)
+        np.fill_diagonal(q, 0.0)
+        pull = (p * (4.0 if step < 100 else 1.0) - q / max(float(q.sum()), 1e-30)) * q
+        gradient = 4.0 * (pull.sum(axis=1)[:, None] * y - pull @ y)
+        speed = (0.5 if step < 100 else 0.8) * speed - max(n / 12.0, 10.0) * gradient
+        y = y + speed
+    return y - y.mean(axis=0)
+
+
+def _distances(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    squares = (x * x).sum(axis=1)
+    return np.maximum(squares[:, None] + squares[None, :] - 2.0 * x @ x.T, 0.0)
+
+
+def _affinities(x: NDArray[np.float64], perplexity: float) -> NDArray[np.float64]:
+    """Joint probabilities; each point's width is found by halving until the entropy fits."""
+    distances, n = _distances(x), len(x)
+    p = np.zeros((n, n))
+    for i in range(n):
+        others = np.delete(np.arange(n), i)
+        row = distances[i, others] - distances[i, others].min(initial=np.inf)
+        low, high, beta = 0.0, np.inf, 1.0 / max(float(row.mean()) if row.size else 1.0, 1e-30)
+        for _ in range(60):
+            weights = np.exp(-row * beta)
+            total = weights.sum()
+            entropy = np.log(total) + beta * float((row * weights).sum()) / total
+            if entropy > np.log(perplexity):
+                low, beta = beta, beta * 2 if np.isinf(high) else (beta + high) / 2
+            else:
+                high, beta = beta, (beta + low) / 2
+        p[i, others] = weights / total
+    return np.maximum((p + p.T) / (2.0 * n), 1e-12)
+
+
+def picture(
+    words: Sequence[str], points: NDArray[np.float64], path: Path, size: int = 1000
+) -> None:
+    """Writes a PNG with every word at its point.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    import io
+
+    from PIL import Image, ImageDraw
+
+    margin = size // 12
+    low, high = points.min(axis=0), points.max(axis=0)
+    span = np.maximum(high - low, 1e-30)
+    places = margin + (points - low) / span * (size - 2 * margin)
+    image = Image.new("RGB", (size, size), "white")
+    draw = ImageDraw.Draw(image)
+    for word, (x, y) in zip(words, places.tolist(), strict=True):
+        top = size - y
+        draw.ellipse((x - 3, top - 3, x + 3, top + 3), fill=(31, 119, 180))
+        draw.text((x + 5, top - 6), word.encode("ascii", "replace").decode(), fill="black")
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    replace(path, out.getvalue())
+
+
+def export(table: Table, path: Path) -> None:
+    """Writes the vectors in word2vec's text format: how many and how wide, then a word and its
+    numbers a line. White space in words becomes `_`.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    lines = [f"{len(table.words)} {table.vectors.shape[1]}"]
+    for word, row in zip(table.words, table.vectors, strict=True):
+        lines.append(" ".join(["_".join(word.split()), *(f"{v:.9g}" for v in row.tolist())]))
+    replace(path, ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))

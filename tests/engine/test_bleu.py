@@ -1,0 +1,81 @@
+"""BLEU against values of sacrebleu 2.6 (corpus_bleu, tokenize none, force, default smoothing)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from paddlecli.engine.bleu import Bleu, bleu
+
+REFERENCES = (
+    "ein mann mit einem orangen hut starrt auf etwas .",
+    "zwei hunde spielen im schnee .",
+    "eine frau in einem roten kleid singt ein lied auf der bühne .",
+    "kinder laufen über die wiese",
+)
+SAID = {
+    "good": (
+        "ein mann mit einem orangen hut starrt etwas an .",
+        "zwei hunde spielen in dem schnee .",
+        "eine frau in einem roten kleid singt auf der bühne .",
+        "kinder laufen über eine wiese",
+    ),
+    "brief": (
+        "ein mann mit hut .",
+        "zwei hunde spielen",
+        "eine frau in einem roten kleid",
+        "kinder laufen",
+    ),
+    "no four": (
+        "ein mann mit dem hut .",
+        "hunde im schnee .",
+        "eine frau in rot singt ein lied",
+        "die wiese",
+    ),
+    "short": ("ein mann mit", "zwei hunde spielen", "eine frau", "kinder"),
+    "none": ("a", "b c", "d e f g", "h i j k l"),
+    "repeated": (
+        "ein ein ein ein ein",
+        "zwei zwei zwei .",
+        "eine frau eine frau eine frau in einem",
+        "kinder kinder laufen über die",
+    ),
+}
+WANTED = {
+    "good": 59.913044026611935,
+    "brief": 25.405428527264974,
+    "no four": 15.091569529128408,
+    "short": 0.0,
+    "none": 0.0,
+    "repeated": 18.105677316673678,
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_values(name: str) -> None:
+    found = bleu([s.split() for s in SAID[name]], [s.split() for s in REFERENCES])
+    assert found == pytest.approx(WANTED[name], abs=1e-9)
+
+
+def test_of_nothing() -> None:
+    assert math.isnan(bleu([], []))
+    assert bleu([[]], [["a"]]) == 0.0
+
+
+def test_the_metric_reads_ids_up_to_the_end() -> None:
+    """The best of the beams; batch by batch as all at once; an unknown word of the reference equals nothing."""
+    said = [[5, 6, 7, 8, 9], [5, 6, 7, 8], [4, 4]]
+    wanted = [[5, 6, 7, 8, 9], [5, 6, 3, 8, 9], [4, 2]]
+    ids = np.ones((3, 2, 8), np.int64)
+    for row, sentence in zip(ids, said, strict=True):
+        row[0, : len(sentence)] = sentence
+    labels = [np.array([*s, 1]) for s in wanted]
+    metric = Bleu()
+    metric.add(ids[:2], labels[:2])
+    metric.add(ids[2:], labels[2:])
+    assert metric.result() == pytest.approx(bleu(said, [*wanted[:2], [4, -1]]))
+    known = Bleu(unknown=99)
+    known.add(ids[:, 0], labels)
+    assert known.result() == pytest.approx(bleu(said, wanted))
