@@ -70,6 +70,8 @@ class Sizes:
             return slice(i * c, (i + 1) * c)
         assert s.axis is not None
         edges = self.edges(s.axis)
+        if s.axis.parent is not None:
+            edges = edges[self.edges(s.axis.parent)]
         return slice(int(edges[i]) * c, int(edges[i + 1]) * c)
 
 

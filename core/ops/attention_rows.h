@@ -3,8 +3,8 @@
  * Row r asks the tokens of one sequence: `sequence[r]` where that is given, else the one it lies in
  * where the rows are packed themselves, else rows are dealt out evenly, rows / sequences to each
  * sequence in order.  Weights are a softmax over that sequence's
- * tokens; they are not kept, the gradients compute them anew.  A row's result depends on the row and
- * its sequence alone, so neither its batch nor the other rows of a step change a bit. */
+ * tokens; they are not kept, the gradients compute them anew.  A row's result depends on the row
+ * and its sequence alone, so neither its batch nor the other rows of a step change a bit. */
 #ifndef PK_ATTENTION_ROWS_H
 #define PK_ATTENTION_ROWS_H
 #include "elementwise.h"
@@ -12,7 +12,9 @@
 #include "reductions.h"
 
 #define PK_ATTENTION_CHUNK 2048   /* tokens whose weights are held at a time */
-#define PK_ATTENTION_KEPT 196608  /* floats of tanh kept between two uses; with the weights they fit a thread's scratch */
+#define PK_ATTENTION_KEPT                                                                        \
+    196608 /* floats of tanh kept between two uses; with the weights they fit a thread's scratch \
+            */
 
 typedef enum { PK_SCORE_LINEAR, PK_SCORE_TANH, PK_SCORE_DOT } pk_score;
 
@@ -24,7 +26,7 @@ typedef struct pk_attention {
     int64_t rows, sequences, width, depth, heads;
     float scale;
     pk_score kind;
-    int32_t causal;            /* row r is token r of the keys' axis and sees the tokens up to itself */
+    int32_t causal; /* row r is token r of the keys' axis and sees the tokens up to itself */
     float *out;                /* context or dquery */
     float *dkeys, *dvalues, *dv; /* dv: a row for each sequence */
     const int64_t *row_list, *row_start;
@@ -45,11 +47,11 @@ PK_INLINE pk_span pk_attention_span(const pk_attention *a, int64_t row, int64_t 
     return (pk_span){a->offsets[sequence], a->causal ? pk_min_i64(last, row + 1) : last};
 }
 
-/* Scores of n tokens from `first` on; kept [n, width], where given, gets their tanh.  A score that is
- * linear in the query adds the same to all tokens of a row, which the softmax takes away again: the
- * query is left out. */
-static void pk_attention_scores(const pk_attention *a, int64_t row, int64_t head, int64_t first, int64_t n,
-                                float *scores, float *kept) {
+/* Scores of n tokens from `first` on; kept [n, width], where given, gets their tanh.  A score that
+ * is linear in the query adds the same to all tokens of a row, which the softmax takes away again:
+ * the query is left out. */
+static void pk_attention_scores(const pk_attention *a, int64_t row, int64_t head, int64_t first,
+                                int64_t n, float *scores, float *kept) {
     const int64_t w = a->width / a->heads;
     const float *q = a->query + row * a->width + head * w;
     for (int64_t t = 0; t < n; t++) {
@@ -78,7 +80,8 @@ static void pk_attention_meet(pk_softmax_state *s, const float *scores, int64_t 
     const float largest = __builtin_fmaxf(s->largest, pk_row_max(scores, n));
     pk_vec sum = pk_zero();
     const pk_vec m = pk_set1(largest);
-    PK_FOR16(t, c, n) sum = pk_add(sum, pk_exp(pk_sub(pk_load_or(scores + t, c, -__builtin_inff()), m)));
+    PK_FOR16(t, c, n)
+        sum = pk_add(sum, pk_exp(pk_sub(pk_load_or(scores + t, c, -__builtin_inff()), m)));
     const float before = s->sum == 0.0f ? 0.0f : s->sum * pk_exp1(s->largest - largest);
     *s = (pk_softmax_state){largest, before + pk_sum16(sum)};
 }
@@ -98,8 +101,8 @@ typedef struct pk_weights {
     int64_t first, n; /* the present chunk */
     int32_t is_kept;
 } pk_weights;
-static void pk_weights_begin(const pk_attention *a, pk_weights *w, int64_t row, int64_t sequence, int64_t head,
-                             float *scratch) {
+static void pk_weights_begin(const pk_attention *a, pk_weights *w, int64_t row, int64_t sequence,
+                             int64_t head, float *scratch) {
     w->span = pk_attention_span(a, row, sequence);
     w->state = (pk_softmax_state){-__builtin_inff(), 0.0f};
     w->weights = scratch, w->kept = scratch + PK_ATTENTION_CHUNK;
@@ -112,19 +115,22 @@ static void pk_weights_begin(const pk_attention *a, pk_weights *w, int64_t row, 
     }
 }
 /* The next chunk; 0 behind the last one. */
-static int pk_weights_next(const pk_attention *a, pk_weights *w, int64_t row, int64_t head, int keep) {
+static int pk_weights_next(const pk_attention *a, pk_weights *w, int64_t row, int64_t head,
+                           int keep) {
     w->first += w->n;
     w->n = pk_min_i64(PK_ATTENTION_CHUNK, w->span.last - w->first);
     if (w->n <= 0) return 0;
     w->is_kept = keep && w->n * a->width <= PK_ATTENTION_KEPT;
     pk_attention_scores(a, row, head, w->first, w->n, w->weights, w->is_kept ? w->kept : NULL);
-    if (w->span.last - w->span.first <= PK_ATTENTION_CHUNK) pk_attention_meet(&w->state, w->weights, w->n);
+    if (w->span.last - w->span.first <= PK_ATTENTION_CHUNK)
+        pk_attention_meet(&w->state, w->weights, w->n);
     pk_attention_weigh(&w->state, w->weights, w->n);
     return 1;
 }
 
 /* The context of rows begin..end; a sequence without tokens gives zeros. */
-static void pk_attention_forward_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+static void pk_attention_forward_task(void *context, int64_t begin, int64_t end, int32_t thread,
+                                      void *scratch) {
     const pk_attention *a = context;
     const int64_t d = a->depth / a->heads;
     (void)thread;
@@ -139,7 +145,8 @@ static void pk_attention_forward_task(void *context, int64_t begin, int64_t end,
             PK_FOR16(j, c, d) {
                 pk_vec sum = pk_zero();
                 for (int64_t t = 0; t < w.n; t++)
-                    sum = pk_fma(pk_set1(w.weights[t]), pk_load_n(values + t * a->depth + j, c), sum);
+                    sum =
+                        pk_fma(pk_set1(w.weights[t]), pk_load_n(values + t * a->depth + j, c), sum);
                 pk_put(y + j, sum, c, add);
             }
             add = 1;
@@ -149,8 +156,8 @@ static void pk_attention_forward_task(void *context, int64_t begin, int64_t end,
 }
 
 /* Weights to the gradients of the scores: weight * (dcontext . value - dcontext . context). */
-static void pk_attention_dscores(const pk_attention *a, const pk_weights *w, int64_t row, int64_t head,
-                                 float *dscores) {
+static void pk_attention_dscores(const pk_attention *a, const pk_weights *w, int64_t row,
+                                 int64_t head, float *dscores) {
     const int64_t d = a->depth / a->heads;
     const float *dy = a->dcontext + row * a->depth + head * d;
     const float mean = pk_row_dot(dy, a->context + row * a->depth + head * d, d);
@@ -160,14 +167,15 @@ static void pk_attention_dscores(const pk_attention *a, const pk_weights *w, int
 }
 
 /* tanh(query + key) of a token of the chunk */
-PK_INLINE pk_vec pk_attention_tanh(const pk_attention *a, const pk_weights *w, int64_t row, int64_t t, int64_t j,
-                                   int64_t c) {
+PK_INLINE pk_vec pk_attention_tanh(const pk_attention *a, const pk_weights *w, int64_t row,
+                                   int64_t t, int64_t j, int64_t c) {
     if (w->is_kept) return pk_load_n(w->kept + t * a->width + j, c);
     return pk_tanh(pk_add(pk_load_n(a->query + row * a->width + j, c),
                           pk_load_n(a->keys + (w->first + t) * a->width + j, c)));
 }
 
-static void pk_attention_query_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+static void pk_attention_query_task(void *context, int64_t begin, int64_t end, int32_t thread,
+                                    void *scratch) {
     const pk_attention *a = context;
     const int64_t width = a->width / a->heads;
     (void)thread;
@@ -191,7 +199,8 @@ static void pk_attention_query_task(void *context, int64_t begin, int64_t end, i
                         sum = pk_fma(ds, pk_fnma(y, y, pk_set1(1.0f)), sum);
                     }
                 }
-                const pk_vec factor = a->kind == PK_SCORE_DOT ? pk_set1(a->scale) : pk_load_n(a->v + j, c);
+                const pk_vec factor =
+                    a->kind == PK_SCORE_DOT ? pk_set1(a->scale) : pk_load_n(a->v + j, c);
                 pk_put(dq + j, pk_mul(sum, factor), c, add);
             }
             add = 1;
@@ -201,13 +210,14 @@ static void pk_attention_query_task(void *context, int64_t begin, int64_t end, i
 }
 
 /* What one chunk of one row adds to the gradients of keys, values and v. */
-static void pk_attention_add_source(const pk_attention *a, const pk_weights *w, int64_t row, int64_t head,
-                                    const float *dscores, float *dv) {
+static void pk_attention_add_source(const pk_attention *a, const pk_weights *w, int64_t row,
+                                    int64_t head, const float *dscores, float *dv) {
     const int64_t width = a->width / a->heads, d = a->depth / a->heads;
     const float *dy = a->dcontext + row * a->depth + head * d;
     const float *q = a->query + row * a->width + head * width;
     for (int64_t t = 0; t < w->n; t++) {
-        const pk_vec weight = pk_set1(w->weights[t]), ds = pk_set1(dscores[t]), scaled = pk_set1(dscores[t] * a->scale);
+        const pk_vec weight = pk_set1(w->weights[t]), ds = pk_set1(dscores[t]),
+                     scaled = pk_set1(dscores[t] * a->scale);
         float *dvalues = a->dvalues + (w->first + t) * a->depth + head * d;
         PK_FOR16(j, c, d) pk_put(dvalues + j, pk_mul(weight, pk_load_n(dy + j, c)), c, 1);
         const int64_t at = (w->first + t) * a->width + head * width;
@@ -231,15 +241,19 @@ static void pk_attention_add_source(const pk_attention *a, const pk_weights *w, 
 }
 
 /* Sequences begin..end: their rows in order, each adding to the sequence's tokens. */
-static void pk_attention_source_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+static void pk_attention_source_task(void *context, int64_t begin, int64_t end, int32_t thread,
+                                     void *scratch) {
     const pk_attention *a = context;
     float *dscores = (float *)scratch + PK_ATTENTION_CHUNK + PK_ATTENTION_KEPT;
     (void)thread;
     for (int64_t s = begin; s < end; s++) {
         const int64_t first = a->offsets[s], n = a->offsets[s + 1] - first;
         float *dv = a->dv ? a->dv + s * a->width : NULL;
-        if (!a->add[0]) PK_FOR16(j, c, n * a->width) pk_store_n(a->dkeys + first * a->width + j, pk_zero(), c);
-        if (!a->add[1]) PK_FOR16(j, c, n * a->depth) pk_store_n(a->dvalues + first * a->depth + j, pk_zero(), c);
+        if (!a->add[0])
+            PK_FOR16(j, c, n * a->width) pk_store_n(a->dkeys + first * a->width + j, pk_zero(), c);
+        if (!a->add[1])
+            PK_FOR16(j, c, n * a->depth)
+                pk_store_n(a->dvalues + first * a->depth + j, pk_zero(), c);
         if (dv) PK_FOR16(j, c, a->width) pk_store_n(dv + j, pk_zero(), c);
         for (int64_t i = a->row_start[s]; i < a->row_start[s + 1]; i++)
             for (int64_t head = 0; head < a->heads; head++) {
@@ -271,31 +285,33 @@ static void pk_attention_rows_of(pk_attention *a, int64_t *work) {
     a->row_start = start, a->row_list = list;
 }
 
-/* Sets what views say and checks that they fit each other and that every row's sequence is there. */
-static pk_status pk_attention_of(const pk_call *call, const pk_view *query, const pk_view *keys, const pk_view *values,
-                                 const pk_view *sequence, pk_attention *a) {
+/* Sets what views say and checks that they fit each other and that every row's sequence is there.
+ */
+static pk_status pk_attention_of(const pk_call *call, const pk_view *query, const pk_view *keys,
+                                 const pk_view *values, const pk_view *sequence, pk_attention *a) {
     if (!keys->offsets) return pk_fail(call, PK_BAD_SHAPE, -1, "the keys come without offsets");
     a->query = pk_f32(query), a->keys = pk_f32(keys), a->values = pk_f32(values);
     a->offsets = keys->offsets, a->sequences = keys->sequences;
     a->rows = query->dim[0], a->width = pk_inner(query, 1), a->depth = pk_inner(values, 1);
     a->sequence = pk_i64(sequence), a->own = query->offsets;
-    if (a->heads < 1 || a->width % a->heads || a->depth % a->heads || pk_inner(keys, 1) != a->width ||
-        values->dim[0] != keys->dim[0] || a->offsets[a->sequences] != keys->dim[0])
+    if (a->heads < 1 || a->width % a->heads || a->depth % a->heads ||
+        pk_inner(keys, 1) != a->width || values->dim[0] != keys->dim[0] ||
+        a->offsets[a->sequences] != keys->dim[0])
         return pk_fail(call, PK_BAD_SHAPE, -1,
-                       "queries of %lld, %lld keys of %lld, %lld values of %lld, %lld heads", (long long)a->width,
-                       (long long)keys->dim[0], (long long)pk_inner(keys, 1), (long long)values->dim[0],
-                       (long long)a->depth, (long long)a->heads);
+                       "queries of %lld, %lld keys of %lld, %lld values of %lld, %lld heads",
+                       (long long)a->width, (long long)keys->dim[0], (long long)pk_inner(keys, 1),
+                       (long long)values->dim[0], (long long)a->depth, (long long)a->heads);
     const int fits = a->own ? query->sequences == a->sequences && a->own[a->sequences] == a->rows
                             : a->rows == 0 || (a->sequences > 0 && a->rows % a->sequences == 0);
     if (!sequence->data && !fits)
         return pk_fail(call, PK_BAD_SHAPE, -1, "%lld rows for %lld sequences", (long long)a->rows,
                        (long long)a->sequences);
     if (a->causal && a->rows != keys->dim[0])
-        return pk_fail(call, PK_BAD_SHAPE, -1, "causal: %lld rows for %lld tokens", (long long)a->rows,
-                       (long long)keys->dim[0]);
+        return pk_fail(call, PK_BAD_SHAPE, -1, "causal: %lld rows for %lld tokens",
+                       (long long)a->rows, (long long)keys->dim[0]);
     if (sequence->data && pk_count(sequence) != a->rows)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld sequences named for %lld rows", (long long)pk_count(sequence),
-                       (long long)a->rows);
+        return pk_fail(call, PK_BAD_SHAPE, -1, "%lld sequences named for %lld rows",
+                       (long long)pk_count(sequence), (long long)a->rows);
     for (int64_t r = 0; sequence->data && r < a->rows; r++)
         if (a->sequence[r] < 0 || a->sequence[r] >= a->sequences)
             return pk_fail(call, PK_BAD_DATA, r, "sequence %lld of %lld", (long long)a->sequence[r],
@@ -311,13 +327,15 @@ PK_INLINE int64_t pk_attention_grain(const pk_attention *a) {
 }
 
 /* dkeys, dvalues, and for scores with v the gradient of v from its parts [sequences, width]. */
-static pk_status pk_attention_source(const pk_call *call, pk_attention *a, const pk_view *work_rows) {
+static pk_status pk_attention_source(const pk_call *call, pk_attention *a,
+                                     const pk_view *work_rows) {
     a->dkeys = pk_f32(&call->out[0]), a->dvalues = pk_f32(&call->out[1]);
     a->add[0] = pk_adds(call, 0), a->add[1] = pk_adds(call, 1);
     if (pk_count(&call->out[0]) != a->offsets[a->sequences] * a->width ||
         pk_count(&call->out[1]) != a->offsets[a->sequences] * a->depth ||
         pk_count(work_rows) < a->rows + a->sequences + 1)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "gradients of %lld and %lld elements for %lld tokens",
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "gradients of %lld and %lld elements for %lld tokens",
                        (long long)pk_count(&call->out[0]), (long long)pk_count(&call->out[1]),
                        (long long)a->offsets[a->sequences]);
     pk_attention_rows_of(a, pk_i64(work_rows));

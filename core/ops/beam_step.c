@@ -32,13 +32,16 @@ static void offer(candidate *list, int64_t *count, int64_t beam, candidate c) {
     list[k] = c;
 }
 
-/* A prefix that has not ended: all its ids.  Sixteen at a time are passed over that cannot enter. */
-static void offer_row(candidate *list, int64_t *count, const beams *b, const float *row, float total, int64_t prefix) {
+/* A prefix that has not ended: all its ids.  Sixteen at a time are passed over that cannot enter.
+ */
+static void offer_row(candidate *list, int64_t *count, const beams *b, const float *row,
+                      float total, int64_t prefix) {
     PK_FOR16(i, n, b->width) {
         const float most = pk_max16(pk_load_or(row + i, n, -__builtin_inff())) + total;
         if (*count == b->beam && most < list[b->beam - 1].score) continue;
         for (int64_t j = i; j < i + n; j++)
-            if (row[j] == row[j]) offer(list, count, b->beam, (candidate){row[j] + total, prefix, j});
+            if (row[j] == row[j])
+                offer(list, count, b->beam, (candidate){row[j] + total, prefix, j});
     }
 }
 
@@ -66,7 +69,8 @@ static void choose_task(void *context, int64_t begin, int64_t end, int32_t threa
         }
         by_prefix(list, count);
         /* Only scores that are no numbers leave places empty. */
-        for (int64_t k = count; k < b->beam; k++) list[k] = (candidate){-__builtin_inff(), k, b->end};
+        for (int64_t k = count; k < b->beam; k++)
+            list[k] = (candidate){-__builtin_inff(), k, b->end};
         for (int64_t k = 0; k < b->beam; k++) {
             b->ids[first + k] = list[k].id;
             b->parents[first + k] = first + list[k].prefix;
@@ -79,20 +83,32 @@ static void choose_task(void *context, int64_t begin, int64_t end, int32_t threa
 static pk_status beam_step_forward(const pk_call *call) {
     const pk_view *scores = &call->in[0], *total = &call->in[1], *finished = &call->in[2];
     const int64_t rows = pk_count(total), end = call->attr[0].i;
-    beams b = {pk_f32(scores), pk_f32(total), pk_i32(finished), pk_i64(&call->out[0]), pk_i64(&call->out[1]),
-               pk_f32(&call->out[2]), pk_i32(&call->out[3]), total->ndim == 2 ? total->dim[1] : 0,
-               scores->ndim == 2 ? scores->dim[1] : 0, end};
-    int fits = b.beam > 0 && scores->ndim == 2 && scores->dim[0] == rows && pk_count(finished) == rows;
+    beams b = {pk_f32(scores),
+               pk_f32(total),
+               pk_i32(finished),
+               pk_i64(&call->out[0]),
+               pk_i64(&call->out[1]),
+               pk_f32(&call->out[2]),
+               pk_i32(&call->out[3]),
+               total->ndim == 2 ? total->dim[1] : 0,
+               scores->ndim == 2 ? scores->dim[1] : 0,
+               end};
+    int fits =
+        b.beam > 0 && scores->ndim == 2 && scores->dim[0] == rows && pk_count(finished) == rows;
     for (int i = 0; i < 4; i++) fits = fits && pk_count(&call->out[i]) == rows;
     if (!fits || pk_count(&call->out[4]) != 1)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[beam_step] %lld totals, %lld marks, scores of %lld rows", (long long)rows,
-                       (long long)pk_count(finished), (long long)(scores->ndim == 2 ? scores->dim[0] : -1));
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "[beam_step] %lld totals, %lld marks, scores of %lld rows", (long long)rows,
+                       (long long)pk_count(finished),
+                       (long long)(scores->ndim == 2 ? scores->dim[0] : -1));
     if (b.beam > (int64_t)(PK_SCRATCH_BYTES / sizeof(candidate)))
         return pk_fail(call, PK_BAD_CALL, -1, "[beam_step] a beam of %lld", (long long)b.beam);
     if (end < 0 || (rows > 0 && end >= b.width))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[beam_step] the end mark %lld is not one of the %lld ids", (long long)end,
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "[beam_step] the end mark %lld is not one of the %lld ids", (long long)end,
                        (long long)b.width);
-    pk_parallel(call, rows / b.beam, pk_max_i64(1, 65536 / pk_max_i64(1, b.beam * b.width)), choose_task, &b);
+    pk_parallel(call, rows / b.beam, pk_max_i64(1, 65536 / pk_max_i64(1, b.beam * b.width)),
+                choose_task, &b);
     int32_t all = 1;
     for (int64_t r = 0; r < rows; r++) all &= b.finished_out[r];
     pk_i32(&call->out[4])[0] = all;

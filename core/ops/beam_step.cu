@@ -88,7 +88,8 @@ pk_status beam_step_forward(const pk_call *call) {
     const int64_t rows = pk_count(total), end = call->attr[0].i,
                   beam = total->ndim == 2 ? total->dim[1] : 0,
                   width = scores->ndim == 2 ? scores->dim[1] : 0;
-    int fits = beam > 0 && scores->ndim == 2 && scores->dim[0] == rows && pk_count(finished) == rows;
+    int fits =
+        beam > 0 && scores->ndim == 2 && scores->dim[0] == rows && pk_count(finished) == rows;
     for (int i = 0; i < 4; i++) fits = fits && pk_count(&call->out[i]) == rows;
     if (!fits || pk_count(&call->out[4]) != 1)
         return pk_fail(call, PK_BAD_SHAPE, -1,

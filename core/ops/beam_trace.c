@@ -30,7 +30,8 @@ static pk_status trace(const pk_call *call, const log_of *l, int64_t last) {
         out[t] = parent < 0 ? l->end : l->ids[t * l->rows + row];
         if (parent < 0) continue;
         if (parent < first || parent >= first + l->beam)
-            return pk_fail(call, PK_BAD_DATA, last, "[beam_trace] row %lld follows row %lld of another sample",
+            return pk_fail(call, PK_BAD_DATA, last,
+                           "[beam_trace] row %lld follows row %lld of another sample",
                            (long long)row, (long long)parent);
         row = parent;
     }
@@ -44,14 +45,23 @@ static pk_status trace(const pk_call *call, const log_of *l, int64_t last) {
 
 static pk_status beam_trace_forward(const pk_call *call) {
     const pk_view *ids = &call->in[0], *parents = &call->in[1], *total = &call->in[2];
-    const log_of l = {pk_i64(ids), pk_i64(parents), pk_f32(total), pk_i64(&call->out[0]), pk_i64(&call->out[1]),
-                      pk_f32(&call->out[2]), total->ndim == 2 ? total->dim[1] : 0, pk_count(total), call->attr[1].i,
+    const log_of l = {pk_i64(ids),
+                      pk_i64(parents),
+                      pk_f32(total),
+                      pk_i64(&call->out[0]),
+                      pk_i64(&call->out[1]),
+                      pk_f32(&call->out[2]),
+                      total->ndim == 2 ? total->dim[1] : 0,
+                      pk_count(total),
+                      call->attr[1].i,
                       call->attr[0].i};
-    if (l.beam < 1 || l.limit < 1 || pk_count(ids) != l.rows * l.limit || pk_count(parents) != pk_count(ids) ||
-        pk_count(&call->out[0]) != pk_count(ids) || pk_count(&call->out[1]) != l.rows ||
-        pk_count(&call->out[2]) != l.rows)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "[beam_trace] the log has %lld ids, %lld rows of %lld steps need %lld",
-                       (long long)pk_count(ids), (long long)l.rows, (long long)l.limit, (long long)(l.rows * l.limit));
+    if (l.beam < 1 || l.limit < 1 || pk_count(ids) != l.rows * l.limit ||
+        pk_count(parents) != pk_count(ids) || pk_count(&call->out[0]) != pk_count(ids) ||
+        pk_count(&call->out[1]) != l.rows || pk_count(&call->out[2]) != l.rows)
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "[beam_trace] the log has %lld ids, %lld rows of %lld steps need %lld",
+                       (long long)pk_count(ids), (long long)l.rows, (long long)l.limit,
+                       (long long)(l.rows * l.limit));
     pk_status status = PK_OK;
     for (int64_t r = 0; r < l.rows && status == PK_OK; r++) status = trace(call, &l, r);
     return status;

@@ -27,8 +27,8 @@ struct trace {
             out[t] = parent < 0 ? end : ids[t * rows + row];
             if (parent < 0) continue;
             if (parent < first || parent >= first + beam) {
-                pk_fault_at(gate, "[beam_trace] follows row %lld of another sample, of %lld rows", last,
-                            parent, rows);
+                pk_fault_at(gate, "[beam_trace] follows row %lld of another sample, of %lld rows",
+                            last, parent, rows);
                 return;
             }
             row = parent;

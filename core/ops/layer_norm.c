@@ -136,14 +136,14 @@ static void weight_task(void *context, int64_t begin, int64_t end, int32_t threa
         pk_vec dw = pk_zero(), db = pk_zero();
         for (int64_t first = 0; first < k->rows; first += PK_ROW_CHUNK) {
             const int64_t last = pk_min_i64(first + PK_ROW_CHUNK, k->rows);
-            pk_vec part = pk_zero(), plain = pk_zero();
+            pk_vec part = pk_zero(), bias = pk_zero();
             for (int64_t r = first; r < last; r++) {
                 const pk_vec dy = pk_load_n(k->dy + r * k->width + i, c),
                              d = pk_sub(pk_load_n(k->x + r * k->width + i, c), pk_set1(k->mean[r]));
                 part = pk_fma(dy, pk_mul(d, pk_set1(k->rstd[r])), part);
-                plain = pk_add(plain, dy);
+                bias = pk_add(bias, dy);
             }
-            dw = pk_add(dw, part), db = pk_add(db, plain);
+            dw = pk_add(dw, part), db = pk_add(db, bias);
         }
         if (k->dw) pk_put(k->dw + i, dw, c, k->add[0]);
         if (k->db) pk_put(k->db + i, db, c, k->add[1]);

@@ -13,7 +13,8 @@ template <class T> struct tile {
 template <class T> pk_status tile_as(const pk_call *call, int64_t times) {
     const pk_view *x = &call->in[0], *y = &call->out[0];
     const int64_t width = pk_inner(x, 1);
-    return pk_each(call, y->dim[0] * width, tile<T>{(T *)y->data, (const T *)x->data, width, times});
+    return pk_each(call, y->dim[0] * width,
+                   tile<T>{(T *)y->data, (const T *)x->data, width, times});
 }
 
 /* x [rows, ...], y [rows * times, ...] */

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from paddlecli.cli.options import Code, Override, SetFile, changes
-
-if TYPE_CHECKING:
-    from paddlecli.data.fetching.transfer import Progress
 
 app = typer.Typer(
     help="List, show, fetch, check and sample data sets.",
@@ -37,8 +31,9 @@ def list_command(as_json: Json = False) -> None:
         _print_json({"datasets": found, "formats": list(glance.FORMATS)})
         return
     from paddlecli.cli.output import table
+    from paddlecli.cli.transfers import size_text
 
-    sizes = [_size(e["bytes"]) if e["bytes_known"] else "unknown" for e in found]
+    sizes = [size_text(e["bytes"]) if e["bytes_known"] else "unknown" for e in found]
     rows = [(e["name"], e["state"], s, e["title"]) for e, s in zip(found, sizes, strict=True)]
     typer.echo("\n".join(table(rows, right=[2])))
     typer.echo(f"\nformats of your own files: {', '.join(glance.FORMATS)}")
@@ -135,6 +130,7 @@ def download_command(
 ) -> None:
     """Fetch data sets: PADDLECLI_MIRROR first if it is set, then the sources of the card."""
     from paddlecli.cli.output import tell
+    from paddlecli.cli.transfers import shown
     from paddlecli.data import manage
     from paddlecli.data.fetching import fetch
     from paddlecli.errors import DataError, NetworkError, UsageError
@@ -150,7 +146,7 @@ def download_command(
     failed: list[DataError | NetworkError] = []
     for card in chosen:
         try:
-            with _progress() as progress:
+            with shown() as progress:
                 files = fetch.download(card, progress, force=force)
         except (DataError, NetworkError) as error:
             if len(chosen) == 1:
@@ -352,74 +348,3 @@ def _print_json(found: dict[str, Any]) -> None:
     from paddlecli.cli.output import print_json
 
     print_json({"schema": 1, **found})
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.0f} kB"
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """A live bar on a terminal, plain lines elsewhere; both on stderr."""
-    from paddlecli import settings
-
-    if not settings.interactive(sys.stderr):
-        yield _Lines()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
-    from rich.progress import Progress as Bars
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-    )
-    with Bars(
-        *columns, console=Console(stderr=True, no_color=not settings.color(sys.stderr))
-    ) as bars:
-        yield _Live(bars)
-
-
-class _Lines:
-    """One line when a file begins, and what else there is to say."""
-
-    def start(self, name: str, total: int | None, source: str) -> None:
-        """See `Progress`."""
-        size = "a file" if total is None else _size(total)
-        self.say(f"{name}: fetching {size} from {source}")
-
-    def advance(self, count: int) -> None:
-        """See `Progress`."""
-
-    def say(self, text: str) -> None:
-        """See `Progress`."""
-        from paddlecli.cli.output import tell
-
-        tell(text)
-
-
-class _Live:
-    """One bar a file."""
-
-    def __init__(self, bars: Any) -> None:
-        self.bars = bars
-        self.task: Any = None
-        self.tasks: dict[str, Any] = {}
-
-    def start(self, name: str, total: int | None, source: str) -> None:
-        """See `Progress`."""
-        if name in self.tasks:  # another attempt at the same file
-            self.bars.reset(self.tasks[name], total=total)
-        else:
-            self.tasks[name] = self.bars.add_task(name, total=total)
-        self.task = self.tasks[name]
-
-    def advance(self, count: int) -> None:
-        """See `Progress`."""
-        self.bars.update(self.task, advance=count)
-
-    def say(self, text: str) -> None:
-        """See `Progress`."""
-        self.bars.console.print(text, markup=False, highlight=False)

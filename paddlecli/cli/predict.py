@@ -117,6 +117,6 @@ def _line(record: dict[str, Any]) -> str:
         return f"{record['input']}: {chunks or 'nothing is marked'}{notes}"
     if "labels" in record:
         return f"{record['input']}: {' '.join(record['labels'])}{notes}"
-    others = {k: v for k, v in record.items() if k not in ("input", "prediction", "notes")}
-    unit = "".join(f"  {v:.2f} {k}" for k, v in others.items())
+    known = ("input", "prediction", "notes")
+    unit = "".join(f"  {v:.2f} {k}" for k, v in record.items() if k not in known)
     return f"{record['input']}: {record['prediction']}{unit}{notes}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddlecli.data.columns import Rows, Split
-from paddlecli.ops import _made
+from paddlecli.ops._made import offsets as made_offsets
 from paddlecli.ops.spec import Axis
 
 
@@ -13,7 +13,8 @@ def levels(split: Split, axis: Axis) -> tuple[Rows, ...]:
     """Offsets of an axis and of all outside of it, the outermost first."""
     if axis.of:
         found = {a.name: a for a in _base(axis)}
-        return (_made.offsets(axis.name, lambda name: np.diff(levels(split, found[name])[-1])),)
+        own = made_offsets(axis.name, lambda name: np.diff(levels(split, found[name])[-1]))
+        return (*(() if axis.parent is None else levels(split, axis.parent)), own)
     depth, above = 1, axis.parent
     while above is not None:
         depth, above = depth + 1, above.parent

@@ -270,9 +270,8 @@ def _repeated(keys: Keys, frames: Mapping[str, Frame]) -> tuple[list[str], list[
             own[key] = row
             other, where = first.setdefault(key, (split, row))
             if other != split:
-                leaks.append(
-                    f"{_place(frames, split, row)}: in {split}, but also in {other} ({_place(frames, other, where)})"
-                )
+                here, there = _place(frames, split, row), _place(frames, other, where)
+                leaks.append(f"{here}: in {split}, but also in {other} ({there})")
         if twice:
             shown = ", ".join(
                 f"{_place(frames, split, b)} as {_place(frames, split, a)}" for a, b in twice[:3]

@@ -104,9 +104,8 @@ def _expand(path: str, suffixes: Iterable[str]) -> Iterator[File | Record]:
             if p.suffix.lower() in suffixes and p.is_file() and not _hidden(p, place)
         ]
         if not inside:
-            yield Record(
-                path, error=f"{path}: the folder holds no file that ends in {', '.join(filter(None, suffixes))}"
-            )
+            ends = ", ".join(filter(None, suffixes))
+            yield Record(path, error=f"{path}: the folder holds no file that ends in {ends}")
         yield from (file_of(p) for p in sorted(inside, key=_natural))
     elif not place.exists() and any(c in path for c in "*?["):
         found = sorted((Path(p) for p in glob.glob(str(place), recursive=True)), key=_natural)

@@ -203,12 +203,12 @@ def neighbourly(
         gradient = 4.0 * (pull.sum(axis=1)[:, None] * y - pull @ y)
         speed = (0.5 if step < 100 else 0.8) * speed - max(n / 12.0, 10.0) * gradient
         y = y + speed
-    return y - y.mean(axis=0)
+    return np.asarray(y - y.mean(axis=0))
 
 
 def _distances(x: NDArray[np.float64]) -> NDArray[np.float64]:
     squares = (x * x).sum(axis=1)
-    return np.maximum(squares[:, None] + squares[None, :] - 2.0 * x @ x.T, 0.0)
+    return np.asarray(np.maximum(squares[:, None] + squares[None, :] - 2.0 * x @ x.T, 0.0))
 
 
 def _affinities(x: NDArray[np.float64], perplexity: float) -> NDArray[np.float64]:
@@ -228,7 +228,7 @@ def _affinities(x: NDArray[np.float64], perplexity: float) -> NDArray[np.float64
             else:
                 high, beta = beta, (beta + low) / 2
         p[i, others] = weights / total
-    return np.maximum((p + p.T) / (2.0 * n), 1e-12)
+    return np.asarray(np.maximum((p + p.T) / (2.0 * n), 1e-12))
 
 
 def picture(

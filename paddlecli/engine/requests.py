@@ -17,7 +17,7 @@ from paddlecli.compiler.artifact import Argument, Artifact, EntryInfo
 from paddlecli.data.columns import Column, Rows, Split
 from paddlecli.data.spec import DatasetSpec
 from paddlecli.errors import ConfigError
-from paddlecli.ops._made import lengths, recipe
+from paddlecli.ops._made import per_sample, recipe
 
 _MOST_BYTES = 1 << 26
 """Of rows that are made in Python for one request; one more request is made ahead."""
@@ -141,7 +141,7 @@ def _counts(count: str, spec: DatasetSpec, split: Split) -> Rows | None:
 
 
 def _lengths(axis: str, spec: DatasetSpec, split: Split) -> Rows:
-    return lengths(axis, lambda name: _field_lengths(name, spec, split))
+    return per_sample(axis, lambda name: _field_lengths(name, spec, split))
 
 
 def _field_lengths(axis: str, spec: DatasetSpec, split: Split) -> Rows:

@@ -215,8 +215,9 @@ def row_conv(
 
 @LAYERS.register("sequence_expand")
 def sequence_expand(net: Network, x: Tensor, like: Tensor, *, ref_level: int = -1) -> Tensor:
-    """Row i of x [N, ...] as often as sequence i of ``like`` has rows: [T, ...] on its axis. Only
-    the lengths of ``like`` are read.
+    """Row i of x [N, ...] as often as sequence i of ``like`` has rows: [T, ...] on its axis. A ragged x
+    [S, ...] gives whole sequences as often, on an axis of their own inside that of ``like``. Only the
+    lengths of ``like`` are read.
 
     ``ref_level``: the level of a nested axis whose lengths count, 0 the outermost, -1 the innermost.
     """
@@ -228,12 +229,13 @@ def sequence_expand(net: Network, x: Tensor, like: Tensor, *, ref_level: int = -
             text = f"`ref_level` is {ref_level}, {like.name} has {len(axes)} levels"
             raise fault(net.origin, f"[sequence_expand] {text}")
         axis = axes[ref_level]
-        if x.spec.shape[0] != axis.sequences:
-            text = f"{x.name} is {x.spec}: one row for each sequence of {like.name} is needed"
-            raise fault(net.origin, f"[sequence_expand] {text}")
         lengths = like if axis == like.spec.axis else net.axis_data(axis, "sequence")
-        result: Tensor = net.apply("repeat_rows", x, lengths)
-        return result
+        if x.spec.shape[0] == axis.sequences:
+            return net.apply("repeat_rows", x, lengths)  # type: ignore[no-any-return]
+        if x.spec.axis is None or x.spec.axis.sequences != axis.sequences:
+            text = f"{x.name} is {x.spec}: a row or sequence for each sequence of {like.name} is needed"
+            raise fault(net.origin, f"[sequence_expand] {text}")
+        return net.apply("sequence_expand", x, lengths)  # type: ignore[no-any-return]
 
 
 @LAYERS.register("sequence_concat")

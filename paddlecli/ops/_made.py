@@ -1,6 +1,6 @@
 """Ragged axes that ops make: lengths that follow from those of the axes they come from.
 
-The name of a made axis says how: ``concat(a,b)``, ``slice(a,1,3)``, ``reshape(a,6,4)``. Whoever knows the lengths of a and b
+The name of a made axis says how: ``concat(a,b)``, ``slice(a,1,3)``, ``reshape(a,6,4)``, ``expand(a,b)``. Whoever knows the lengths of a and b
 knows its own, so sizes are there before a batch runs, and nothing depends on values.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Lengths = NDArray[np.int64]
 
-KINDS = ("concat", "slice", "reshape")
+KINDS = ("concat", "slice", "reshape", "expand")
 _NAME = re.compile(rf"^({'|'.join(KINDS)})\((.*)\)$")
 
 
@@ -26,10 +26,11 @@ def make(kind: str, of: Sequence[Axis], *numbers: int) -> Axis:
     """The axis of an op's output; ``of`` have the same outer axis.
 
     ``concat``: the sequences of all, one behind the other. ``slice``: from a start (negative ones count from the end) at most
-    a size. ``reshape``: rows of the first width as rows of the second.
+    a size. ``reshape``: rows of the first width as rows of the second. ``expand``: each sequence of the first for every row
+    of the second, which is the outer axis then.
     """
     name = f"{kind}({','.join([*(a.name for a in of), *map(str, numbers)])})"
-    return Axis(name, of[0].input, of[0].parent, tuple(of))
+    return Axis(name, of[0].input, of[1] if kind == "expand" else of[0].parent, tuple(of))
 
 
 def recipe(name: str) -> tuple[str, list[str]] | None:
@@ -52,7 +53,7 @@ def sources(name: str) -> list[str]:
     known = recipe(name)
     if known is None:
         return [name]
-    made_of = known[1] if known[0] == "concat" else known[1][:1]
+    made_of = known[1] if known[0] in ("concat", "expand") else known[1][:1]
     return list(dict.fromkeys(s for part in made_of for s in sources(part)))
 
 
@@ -70,6 +71,8 @@ def lengths(name: str, known: Callable[[str], Lengths]) -> Lengths:
     kind, parts = made
     if kind == "concat":
         return np.asarray(sum(lengths(part, known) for part in parts), np.int64)
+    if kind == "expand":
+        return np.repeat(*(lengths(part, known) for part in parts))
     old, (a, b) = lengths(parts[0], known), (int(p) for p in parts[1:])
     if kind == "slice":
         first = np.minimum(a, old) if a >= 0 else np.maximum(old + a, 0)
@@ -79,6 +82,15 @@ def lengths(name: str, known: Callable[[str], Lengths]) -> Lengths:
         text = f"sequence {at} has {old[at]} rows of {a} numbers: no whole rows of {b}"
         raise ValueError(f"[sequence_reshape] {text}")
     return np.asarray(old * a // b, np.int64)
+
+
+def per_sample(name: str, known: Callable[[str], Lengths]) -> Lengths:
+    """Rows of each sample; those of :func:`lengths` but for ``expand``, which has several sequences a sample."""
+    made = recipe(name)
+    if made is None or made[0] != "expand":
+        return lengths(name, known)
+    first, second = (lengths(part, known) for part in made[1])
+    return first * second
 
 
 def offsets(name: str, known: Callable[[str], Lengths]) -> Lengths:
@@ -96,6 +108,6 @@ class Axes(dict[str, Axis]):
         if made is None:
             raise KeyError(name)
         kind, parts = made
-        if kind == "concat":
+        if kind in ("concat", "expand"):
             return make(kind, [self[p] for p in parts])
         return make(kind, [self[parts[0]]], *(int(p) for p in parts[1:]))

@@ -279,3 +279,63 @@ def test_translation_net(tmp_path: Path) -> None:
         assert value.sum() == pytest.approx(
             final[theirs]["sum"], abs=1e-5 * np.sqrt(value.size * (value**2).sum())
         ), ours
+
+
+# -- long sequences -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("op", ["additive_attention", "dot_attention"])
+def test_more_tokens_than_are_held_at_a_time(op: str) -> None:
+    """A sequence of several chunks behind a short one, forwards and backwards, by the formulas."""
+    rng = np.random.default_rng(3)
+    lengths, width, depth = (3, 5000), 40, 5
+    offsets = np.cumsum([0, *lengths])
+    keys, values = (rng.normal(size=(offsets[-1], n)).astype(np.float32) for n in (width, depth))
+    query, v = (
+        rng.normal(size=(2, width)).astype(np.float32),
+        rng.normal(size=width).astype(np.float32),
+    )
+    dy = rng.normal(size=(2, depth)).astype(np.float32)
+    dot = op == "dot_attention"
+    wanted = {
+        k: np.zeros(a.shape)
+        for k, a in (
+            ("dquery", query),
+            ("dkeys", keys),
+            ("dvalues", values),
+            ("dv", v),
+            ("context", dy),
+        )
+    }
+    for row in range(2):
+        own = slice(offsets[row], offsets[row + 1])
+        q, k, x = (
+            query[row].astype(np.float64),
+            keys[own].astype(np.float64),
+            values[own].astype(np.float64),
+        )
+        y = np.tanh(q + k)
+        scores = 0.3 * k @ q if dot else y @ v
+        weights = np.exp(scores - scores.max())
+        weights /= weights.sum()
+        wanted["context"][row] = weights @ x
+        ds = weights * (x @ dy[row] - wanted["context"][row] @ dy[row])
+        inner = 0.3 * np.outer(ds, q) if dot else ds[:, None] * v * (1 - y * y)
+        wanted["dkeys"][own], wanted["dvalues"][own] = inner, np.outer(weights, dy[row])
+        wanted["dquery"][row] = 0.3 * ds @ k if dot else inner.sum(0)
+        wanted["dv"] += ds @ y
+    it: Any = ops.get(op)
+    attrs: dict[str, Any] = {"heads": 1, "scale": 0.3, "causal": False} if dot else {"tanh": True}
+    args: dict[str, Any] = {
+        "query": query,
+        "keys": Ragged(keys, offsets),
+        "values": Ragged(values, offsets),
+    }
+    args |= {} if dot else {"v": v}
+    found = run_kernel(it.forward, args, attrs, {"context": Out(dy.shape)})
+    args |= {"context": found["context"], "dcontext": dy}
+    found |= run_kernel(it.backward_query, args, attrs, {"dquery": Out(query.shape)})
+    outs = {"dkeys": Out(keys.shape), "dvalues": Out(values.shape), "work_rows": Out((5,), "i64")}
+    outs |= {} if dot else {"dv": Out(v.shape), "work_v": Out((2, width))}
+    found |= run_kernel(it.backward_source, args, attrs, outs)
+    for name, value in wanted.items():
+        if name in found:
+            np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=2e-6, err_msg=name)

@@ -80,6 +80,7 @@ ADAPTERS = {
     "sequence_expand": Adapter(
         "repeat_rows", {"X": "x", "Y": "like"}, {"Out": "y"}, per_sequence=("x",)
     ),
+    "sequence_expand_sequences": Adapter("sequence_expand", {"X": "x", "Y": "like"}, {"Out": "y"}),
     "row_conv": Adapter("row_conv", {"X": "x", "Filter": "w"}, {"Out": "y"}),
     "gru_unit": Adapter(
         "gru_unit",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paddlecli.compiler.pipeline import Stages
-from paddlecli.graph.ir import Entry, Rows, flat
+from paddlecli.graph.ir import Entry, Rows, flat, storage_of
 
 from .conftest import Compiled
 from .executor import Batch, Params, Run
@@ -154,3 +154,13 @@ def test_a_table_that_the_loss_does_not_read_has_no_rows(compiled: Compiled) -> 
     rows = entry.gradients["unread/w"]
     assert isinstance(rows, Rows)
     assert run.array(rows.count).tolist() == [0]
+
+
+def test_a_node_never_writes_two_gradients_to_one_place(compiled: Compiled) -> None:
+    """Keys that are the values too get two gradients from one node."""
+    learn = compiled("attention").gradients.entries["learn"]
+    several = [n for n in flat(learn.items) if n.kernel.full_name == "dot_attention.backward_source"]
+    assert len(several) == 2
+    for node in flat(learn.items):
+        places = [id(s) for t in node.outputs for s in storage_of(t)]
+        assert len(places) == len(set(places)), node

@@ -22,7 +22,7 @@ from paddlecli.ops.base import Ragged
 from .executor import Batch, Params, Run
 
 TRACERS = Path(__file__).parent.parent / "tracers"
-SMALL = ("fit_a_line", "scan", "memories", "two_axes", "two_networks", "decode", "attention", "softmax", "mlp", "conv", "twice", "shared",
+SMALL = ("fit_a_line", "scan", "memories", "two_axes", "two_networks", "decode", "softmax", "mlp", "conv", "twice", "shared",
          "idle", "mixed", "tables", "masked")  # fmt: skip
 """Networks that most tests here run over."""
 

@@ -99,7 +99,8 @@ def _texts(frame: Frame, path: Path, data: dict[str, Any], what: str) -> Look:
     lengths = sorted(len(t.split()) for t in frame.columns["text"].rows)
     data = {**data, "split": split(len(frame), "label", classes)}
     notes = (
-        f"words in a text: {lengths[0]:,} to {lengths[-1]:,}, half have at most {lengths[len(lengths) // 2]:,}",
+        f"words in a text: {lengths[0]:,} to {lengths[-1]:,}, "
+        f"half have at most {lengths[len(lengths) // 2]:,}",
         *frame.notes,
     )
     text = f"{what}: {many(len(frame), 'text')}"

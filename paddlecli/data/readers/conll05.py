@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _ARCHIVE = "conll05st-tests.tar.gz"
 _WORDS, _VERBS, _TAGS = "wordDict.txt", "verbDict.txt", "targetDict.txt"
+_VECTORS = "emb"
+"""The original's table of word vectors, which it did not train."""
 _START, _END, _UNKNOWN = "bos", "eos", "<unk>"
 _NEAR = {"ctx_n2": -2, "ctx_n1": -1, "ctx_0": 0, "ctx_p1": 1, "ctx_p2": 2}
 
@@ -71,12 +73,11 @@ class Conll05Reader(ArchivedReader):
         every = [s for sentences in parts.values() for s in sentences]
         tables, built = _tables(files, every)
         splits = {name: _columns(s, tables, str(files[_ARCHIVE])) for name, s in parts.items()}
-        remarks = (
-            (f"{' and '.join(built)} absent: built from the sentences that are read",)
-            if built
-            else ()
-        )
-        return self.made(splits, tables, remarks)
+        remarks = [
+            f"{' and '.join(built)} absent: built from the sentences that are read" if built else "",
+            f"{_VECTORS} {'is not read' if _VECTORS in files else 'absent'}: word vectors are trained",
+        ]
+        return self.made(splits, tables, tuple(filter(None, remarks)))
 
     def _sentences(self, files: Mapping[str, Path]) -> dict[str, list[Sentence]]:
         found = self.named_members(files, _ARCHIVE)

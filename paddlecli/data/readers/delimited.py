@@ -40,8 +40,9 @@ class DelimitedReader(TableReader):
     """
 
     def __init__(
-        self, name: str, common: Common, shorthand: Shorthand, fields: Mapping[str, FieldRecipe] | None, *,
-        delimiter: str, quote: str | None, header: bool, columns: tuple[str, ...] | None, encoding: str, comment: str | None,
+        self, name: str, common: Common, shorthand: Shorthand,
+        fields: Mapping[str, FieldRecipe] | None, *, delimiter: str, quote: str | None, header: bool,
+        columns: tuple[str, ...] | None, encoding: str, comment: str | None,
     ) -> None:  # fmt: skip
         super().__init__(name, common, shorthand, fields)
         self.delimiter, self.quote, self.header = delimiter, quote, header
