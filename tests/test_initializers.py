@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,24 @@ def test_assign_and_constant() -> None:
     np.testing.assert_array_equal(
         initialise({"assign": {"values": values}}, (2, 2), 0, "w"), values
     )
+
+
+def test_numbers_of_a_file(tmp_path: Path) -> None:
+    """As the word vectors of the original's semantic roles: 16 bytes, then float32."""
+    values = np.arange(6, dtype="<f4").reshape(3, 2)
+    path = tmp_path / "emb"
+    path.write_bytes(b"h" * 16 + values.tobytes())
+    spec = {"file": {"path": str(path), "header": 16}}
+    np.testing.assert_array_equal(initialise(spec, (3, 2), 0, "emb"), values)
+    for wrong, shape, words in (
+        (spec, (4, 2), r"40 bytes; a header of 16 and \[4, 2\] numbers take 48"),
+        ({"file": {"path": str(tmp_path / "none")}}, (3, 2), "cannot be read"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            initialise(wrong, shape, 0, "emb")
+    path.write_bytes(b"h" * 16 + np.full(6, np.nan, "<f4").tobytes())
+    with pytest.raises(ConfigError, match="not finite"):
+        initialise(spec, (3, 2), 0, "emb")
 
 
 def test_an_empty_parameter_is_legal() -> None:

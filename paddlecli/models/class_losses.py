@@ -2,7 +2,7 @@
 of a tree.
 
 Their weights are w [classes, D] (of a tree [classes - 1, D]) and a bias. `class_scores` finds them
-by name.
+by name, `tree_scores` those of a tree.
 """
 
 from __future__ import annotations
@@ -45,6 +45,25 @@ def class_scores(
     with net.layer("class_scores"):
         w, b = weights(net, x, classes, parameter, bias, False)
         return _all_scores(net, x, w, b)
+
+
+@LAYERS.register("tree_scores")
+def tree_scores(
+    net: Network, x: Tensor, *, classes: Count, parameter: str, bias: bool = True
+) -> Tensor:
+    """Log-probabilities [N, classes] of x [N, D], with the weights of a `hierarchical_sigmoid` loss.
+
+    ``parameter``: full name of those weights.
+    """
+    with net.layer("tree_scores"):
+        _check_tree(net, "tree_scores", classes)
+        w, b = weights(net, x, classes - 1, parameter, bias, False)
+        return net.apply("tree_scores", _all_scores(net, x, w, b))  # type: ignore[no-any-return]
+
+
+def _check_tree(net: Network, layer: str, classes: int) -> None:
+    if classes < 2:
+        raise fault(net.origin, f"[{layer}] at least 2 classes are needed")
 
 
 def _all_scores(net: Network, x: Tensor, w: Tensor, b: Tensor | None) -> Tensor:
@@ -161,18 +180,16 @@ def hierarchical_sigmoid(
     sigmoid of x [N, D]: log2(classes) products a row instead of one for each class. The loss owns the
     weights of the inner nodes.
 
-    Metrics that need scores of classes cannot read this loss. ``parameter``: full name of the
-    weights. ``sparse`` gives them row-sparse gradients: only nodes in use are touched.
+    ``parameter``: full name of the weights, by which `tree_scores` finds them. ``sparse`` gives them
+    row-sparse gradients: only nodes in use are touched.
     """
     with net.layer("hierarchical_sigmoid"):
         _check(net, "hierarchical_sigmoid", label, classes)
-        if classes < 2:
-            raise fault(net.origin, "[hierarchical_sigmoid] at least 2 classes are needed")
+        _check_tree(net, "hierarchical_sigmoid", classes)
         w, b = weights(net, x, classes - 1, parameter, bias, sparse)
         ids, bits = net.apply("tree_path", label, classes=classes)
         z = net.apply("class_scores", x, w, b, ids, sparse=sparse)
         turns = net.apply("sigmoid_cross_entropy", z, bits, None, ignore_index=-100)
         values = net.apply("reduce_sum", turns, dims=(1,), keep_dim=True)
-        loss = finish(net, values, z, label)
-        net.prediction = None
-        return loss
+        scores = z if net.training else net.apply("tree_scores", _all_scores(net, x, w, b))
+        return finish(net, values, scores, label)

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from math import prod, sqrt
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from paddlecli.config.registry import INITIALIZERS
-from paddlecli.config.types import NonNegative, Positive
+from paddlecli.config.types import Natural, NonNegative, Positive
 from paddlecli.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -208,3 +209,28 @@ def assign(shape: Shape, stream: Stream, *, values: list[Any]) -> Array:
     if found.size != prod(shape):
         raise ConfigError(f"initialiser `assign`: {found.size} values for shape {list(shape)}")
     return found.reshape(shape)
+
+
+@INITIALIZERS.register("file")
+def from_file(shape: Shape, stream: Stream, *, path: Path, header: Natural = 0) -> Array:
+    """The float32 numbers of a file, little-endian, row by row, such as word vectors that were trained
+    elsewhere.
+
+    ``header``: bytes before the first number.
+    """
+    import numpy as np
+
+    place = path.expanduser()
+    try:
+        data = place.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(data) != header + 4 * prod(shape):
+        raise ConfigError(
+            f"{path}: {len(data)} bytes; a header of {header} and {list(shape)} numbers take "
+            f"{header + 4 * prod(shape)}"
+        )
+    found = np.frombuffer(data, "<f4", offset=header).reshape(shape)
+    if not np.isfinite(found).all():
+        raise ConfigError(f"{path}: holds numbers that are not finite")
+    return found

@@ -16,7 +16,6 @@ from paddlecli.ops.base import (
     Ragged,
     RandomKey,
     Sample,
-    check,
 )
 from paddlecli.ops.sequence_concat import check_top
 from paddlecli.ops.spec import Spec

@@ -366,7 +366,9 @@ def test_conll05_columns(tmp_path: Path) -> None:
     files["targetDict.txt"] = put(tmp_path / "t", b"B-V\nB-A1\nI-A0\nB-A0\nO\n")
     data = read("conll05", files)
     assert len(data["train"]) == 3
-    assert data.spec.remarks == ("emb absent: word vectors are trained",)
+    assert data.spec.remarks == (
+        "emb absent: the word vectors are trained, unless model.parameters.emb says otherwise",
+    )
     assert ragged(data, "train", "word")[0] == [2, 3, 1, 5, 4, 0]
     # around `bark`, the third of six words
     near = [ragged(data, "train", f)[0] for f in ("ctx_n2", "ctx_n1", "ctx_0", "ctx_p1", "ctx_p2")]

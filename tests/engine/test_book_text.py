@@ -434,6 +434,18 @@ def test_roles_of_a_sentence(roles: Path, capsys: pytest.CaptureFixture[str]) ->
     assert record["notes"] == ["1 of 5 words not in the vocabulary: zebras"]
 
 
+def test_word_vectors_of_elsewhere_stay_as_they_are(roles: Path) -> None:
+    size = 3 + 9  # marks; The . dogs cats men bite see bones fish
+    given = np.random.default_rng(1).normal(size=(size, 4)).astype("<f4")
+    (roles / "emb").write_bytes(bytes(16) + given.tobytes())
+    run = trained(
+        roles, "label_semantic_roles/db_lstm", "train.epochs=1", "model.word_dim=4", "model.hidden=8", "model.depth=1", "~expect",
+        "model.parameters.emb.trainable=false", "model.parameters.emb.initializer={file: {path: emb, header: 16}}",
+    )  # fmt: skip
+    assert np.array_equal(model_of(str(run)).values["emb"], given)
+    assert "emb absent" in (run / "log.txt").read_text()
+
+
 def test_unknown_verbs_are_errors(roles: Path) -> None:
     run = trained(
         roles,

@@ -128,6 +128,13 @@ def test_hierarchical_sigmoid(name: str) -> None:
     chain.check("OutWithPaddlesPadding", turns.array.sum(axis=1) + lacks * np.log(2))
     dz = chain.back("sigmoid_cross_entropy", chain.upstream * np.ones_like(turns.array))["x"]
     chain.check_gradients(dz, "X", "W")
+    nodes = chain.case["attrs"]["num_classes"] - 1
+    every = oc.Value(
+        Spec.of(BATCH, nodes, dtype="i64"), np.tile(np.arange(nodes, dtype=np.int64), (chain.n, 1))
+    )
+    told = chain.run("tree_scores", z=chain.scores(every, "X", "W")).array
+    np.testing.assert_allclose(np.exp(told).sum(axis=1), 1.0, rtol=1e-6)
+    chain.check("Out", -np.take_along_axis(told, chain.label.array, axis=1))
 
 
 def test_sampled_softmax() -> None:

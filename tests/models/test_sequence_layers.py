@@ -107,12 +107,13 @@ LOSS_USES = {
     "ctc": "{ctc: {blank: 2}, from: [s, t]}",
     "nce": "{nce: {classes: 9, negatives: 3, sampler: log_uniform, parameter: table, sparse: true}, from: [u, c]}",
     "sampled_softmax": "{sampled_softmax: {classes: 9, negatives: 3, parameter: table}, from: [u, c]}",
-    "hierarchical_sigmoid": "{hierarchical_sigmoid: {classes: 9}, from: [u, c]}",
+    "hierarchical_sigmoid": "{hierarchical_sigmoid: {classes: 9, parameter: table}, from: [u, c]}",
 }
 READERS = {
     "linear_chain_crf": "crf_decoding",
     "nce": "class_scores",
     "sampled_softmax": "class_scores",
+    "hierarchical_sigmoid": "tree_scores",
 }
 """Layers that use a loss's weights."""
 MODULES = tuple(
@@ -164,10 +165,10 @@ def test_a_loss_falls(name: str, tmp_path: Path) -> None:
     assert moved == set(before) - unread
 
 
-@pytest.mark.parametrize("loss", ["nce", "sampled_softmax"])
+@pytest.mark.parametrize("loss", ["nce", "sampled_softmax", "hierarchical_sigmoid"])
 def test_scores_share_the_losses_weights(loss: str, tmp_path: Path) -> None:
-    """`class_scores` gives what an accuracy metric reads, and training makes them right."""
-    tail = f"    - {{class_scores: {{classes: 9, parameter: table}}, from: u, name: all}}\n  loss: {LOSS_USES[loss]}\n"
+    """The layer gives what an accuracy metric reads, and training makes them right."""
+    tail = f"    - {{{READERS[loss]}: {{classes: 9, parameter: table}}, from: u, name: all}}\n  loss: {LOSS_USES[loss]}\n"
     recipe = recipe_of(HEAD + tail + "  outputs: {all: all}\nmetrics: [accuracy]\n", tmp_path)
     graph = graph_of(recipe)
     assert {"table", "table.bias"} <= set(graph.parameters)

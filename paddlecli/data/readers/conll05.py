@@ -73,9 +73,11 @@ class Conll05Reader(ArchivedReader):
         every = [s for sentences in parts.values() for s in sentences]
         tables, built = _tables(files, every)
         splits = {name: _columns(s, tables, str(files[_ARCHIVE])) for name, s in parts.items()}
+        vectors = f"is here, {files[_VECTORS]}" if _VECTORS in files else "absent"
         remarks = [
             f"{' and '.join(built)} absent: built from the sentences that are read" if built else "",
-            f"{_VECTORS} {'is not read' if _VECTORS in files else 'absent'}: word vectors are trained",
+            f"{_VECTORS} {vectors}: the word vectors are trained, unless model.parameters.{_VECTORS} "
+            "says otherwise",
         ]
         return self.made(splits, tables, tuple(filter(None, remarks)))
 
