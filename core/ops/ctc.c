@@ -2,8 +2,8 @@
  *
  * A sequence with n labels has 2n + 1 states: a blank, label, blank ... A state is reached from
  * itself, from the one before, and a label from the label before where the two differ. alpha[t, i]
- * is the log of the sum over all ways to state i at frame t, that frame's class included. The largest
- * of each frame is taken out and added up apart: long sequences keep their digits. */
+ * is the log of the sum over all ways to state i at frame t, that frame's class included. The
+ * largest of each frame is taken out and added up apart: long sequences keep their digits. */
 #include "elementwise.h"
 #include "packed.h"
 #include "rows.h"
@@ -120,7 +120,8 @@ static void step(const ctc *k, const int64_t *label, int64_t states, int64_t t, 
             lanes[2][j] = x[class_of(k, label, at)] - lse;
         }
         const pk_vec sum = log_sum(pk_load_or(from + i, n, NOWHERE),
-                                   pk_load_or(lanes[0], n, NOWHERE), pk_load_or(lanes[1], n, NOWHERE));
+                                   pk_load_or(lanes[0], n, NOWHERE),
+                                   pk_load_or(lanes[1], n, NOWHERE));
         pk_store_n(to + i, pk_add(sum, pk_load_n(lanes[2], n)), n);
     }
 }
@@ -197,8 +198,10 @@ static void step_back(const ctc *k, const int64_t *label, int64_t states, int64_
                 if (at < states) way = from[at] + x[class_of(k, label, at)] - lse;
                 lanes[far][j] = far == 2 && at < states ? way + skip_of(label, at) : way;
             }
-        pk_store_n(to + i, log_sum(pk_load_or(lanes[0], n, NOWHERE), pk_load_or(lanes[1], n, NOWHERE),
-                                   pk_load_or(lanes[2], n, NOWHERE)), n);
+        const pk_vec sum = log_sum(pk_load_or(lanes[0], n, NOWHERE),
+                                   pk_load_or(lanes[1], n, NOWHERE),
+                                   pk_load_or(lanes[2], n, NOWHERE));
+        pk_store_n(to + i, sum, n);
     }
 }
 
@@ -261,7 +264,8 @@ static pk_status ctc_backward(const pk_call *call) {
     return PK_OK;
 }
 
-PK_OP(ctc, {"ctc.forward(logits: f32, label: i64; blank: int) -> (nll: f32, work: f32)", ctc_forward},
+PK_OP(ctc,
+      {"ctc.forward(logits: f32, label: i64; blank: int) -> (nll: f32, work: f32)", ctc_forward},
       {"ctc.backward(logits: f32, label: i64, dnll: f32; blank: int)"
        " -> (dlogits: f32, work: f32)",
        ctc_backward});

@@ -201,7 +201,8 @@ pk_status ctc_backward(const pk_call *call) {
 }
 } /* namespace */
 
-PK_OP(ctc, {"ctc.forward(logits: f32, label: i64; blank: int) -> (nll: f32, work: f32)", ctc_forward},
+PK_OP(ctc,
+      {"ctc.forward(logits: f32, label: i64; blank: int) -> (nll: f32, work: f32)", ctc_forward},
       {"ctc.backward(logits: f32, label: i64, dnll: f32; blank: int)"
        " -> (dlogits: f32, work: f32)",
        ctc_backward});

@@ -110,7 +110,8 @@ static void backward_state_task(void *context, int64_t begin, int64_t end, int32
         const float *gates = u->saved + r * BLOCKS * d;
         float *z = u->z + r * BLOCKS * d;
         PK_FOR16(j, n, d) {
-            const pk_vec gate = pk_load_n(gates + j, n), c = pk_load_n(gates + CANDIDATE * d + j, n),
+            const pk_vec gate = pk_load_n(gates + j, n),
+                         c = pk_load_n(gates + CANDIDATE * d + j, n),
                          old = pk_load_n(u->h + r * d + j, n), dy = pk_load_n(u->dy + r * d + j, n),
                          rest = pk_sub(pk_set1(1.0f), gate), change = pk_sub(c, old);
             const pk_vec du = u->origin ? pk_neg(pk_mul(dy, change)) : pk_mul(dy, change);

@@ -95,7 +95,8 @@ struct weight_each {
     int64_t n, d;
     int add;
     PK_DEVICE void operator()(int64_t e) const {
-        const int64_t first = 2 * d * d, late = e >= first, i = late ? (e - first) / d : e / (2 * d),
+        const int64_t first = 2 * d * d, late = e >= first,
+                      i = late ? (e - first) / d : e / (2 * d),
                       j = late ? CANDIDATE * d + (e - first) % d : e % (2 * d);
         const float *with = late ? kept : h;
         float sum = 0.0f;

@@ -40,7 +40,8 @@ struct back_row {
             sum += g(at + i, i);
             with += (double)g(at + i, i) * ((n.x[at + i] - n.mean[r]) * n.rstd[r]);
         }
-        const float middle = (float)(sum / (double)n.width), slope = (float)(with / (double)n.width);
+        const float middle = (float)(sum / (double)n.width);
+        const float slope = (float)(with / (double)n.width);
         for (int64_t i = 0; i < n.width; i++) {
             const float v = (n.x[at + i] - n.mean[r]) * n.rstd[r];
             pk_put(n.y + at + i, n.rstd[r] * (g(at + i, i) - middle - v * slope), n.add[0]);

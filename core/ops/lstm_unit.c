@@ -1,5 +1,5 @@
-/* lstm_unit: the gates and the cell of one step. Blocks of a row stand in the order candidate, input,
- * forget, output; peepholes in the order input, forget, output. */
+/* lstm_unit: the gates and the cell of one step. Blocks of a row stand in the order candidate,
+ * input, forget, output; peepholes in the order input, forget, output. */
 #include "elementwise.h"
 #include "packed.h"
 #include "recurrences.h"

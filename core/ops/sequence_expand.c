@@ -4,7 +4,8 @@
 
 /* x [T, width]; y: for each row of sequence s of like, sequence s of x */
 typedef struct expand {
-    const int64_t *own, *like, *copies; /* offsets of x, like and y; y has a sequence for each row of like */
+    /* offsets of x, like and y; y has a sequence for each row of like */
+    const int64_t *own, *like, *copies;
     const float *in;
     float *out;
     int64_t width;

@@ -32,8 +32,8 @@ struct sum_each {
 
 pk_status find(const pk_call *call, const pk_view *x, const pk_view *like, const pk_view *y,
                expand *e) {
-    *e = expand{x->offsets,    like->offsets, y->offsets,     pk_f32(&call->in[0]),
-                pk_f32(&call->out[0]), x->sequences, like->dim[0], pk_inner(x, 1), pk_adds(call, 0)};
+    *e = expand{x->offsets, like->offsets, y->offsets, pk_f32(&call->in[0]), pk_f32(&call->out[0]),
+                x->sequences, like->dim[0], pk_inner(x, 1), pk_adds(call, 0)};
     PK_TRY(pk_check_packed(call, "x", x));
     PK_TRY(pk_check_packed(call, "like", like));
     PK_TRY(pk_check_packed(call, "y", y));

@@ -2,7 +2,8 @@
 #include "packed.h"
 #include "rows.h"
 
-/* x [T, d], y [T d / width, width] or the other way round: sequences have the same numbers in both. */
+/* x [T, d], y [T d / width, width] or the other way round: sequences have the same numbers in
+ * both. */
 static pk_status move(const pk_call *call) {
     const pk_view *x = &call->in[0], *y = &call->out[0];
     pk_status bad = pk_check_packed(call, "x", x);

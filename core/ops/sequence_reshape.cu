@@ -2,7 +2,8 @@
 #include "packed.cuh"
 
 namespace {
-/* x [T, d], y [T d / width, width] or the other way round: sequences have the same numbers in both. */
+/* x [T, d], y [T d / width, width] or the other way round: sequences have the same numbers in
+ * both. */
 pk_status move(const pk_call *call) {
     const pk_view *x = &call->in[0], *y = &call->out[0];
     PK_TRY(pk_check_packed(call, "x", x));

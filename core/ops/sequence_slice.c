@@ -24,7 +24,8 @@ static pk_piece before_of(const void *context, int64_t s) {
 static pk_piece rest_of(const void *context, int64_t s) {
     const cut *c = context;
     const int64_t first = c->whole[s] + first_of(c, s);
-    return (pk_piece){first, c->whole[s + 1] - first, c->some[s], c->some[s + 1] - c->some[s], 1};
+    const int64_t rows = c->some[s + 1] - c->some[s];
+    return (pk_piece){first, c->whole[s + 1] - first, c->some[s], rows, 1};
 }
 
 static pk_status check(const pk_call *call, const pk_view *whole, const pk_view *some, cut *c) {
@@ -39,7 +40,7 @@ static pk_status check(const pk_call *call, const pk_view *whole, const pk_view 
     for (int64_t s = 0; s < some->sequences; s++) {
         const int64_t left = c->whole[s + 1] - c->whole[s] - first_of(c, s);
         if (c->some[s + 1] - c->some[s] > left)
-            return pk_fail(call, PK_BAD_SHAPE, s, "%lld rows of sequence %lld, which has %lld there",
+            return pk_fail(call, PK_BAD_SHAPE, s, "%lld rows of sequence %lld, it has %lld there",
                            (long long)(c->some[s + 1] - c->some[s]), (long long)s, (long long)left);
     }
     return PK_OK;

@@ -37,7 +37,8 @@ struct check_length {
 };
 
 /* like: whose offsets count; rows: the packed tensor */
-pk_status check(const pk_call *call, const pk_view *like, const pk_view *rows, const pk_view *wide) {
+pk_status check(const pk_call *call, const pk_view *like, const pk_view *rows,
+                const pk_view *wide) {
     PK_TRY(pk_check_packed(call, "like", like));
     if (wide->ndim < 2 || wide->dim[0] != like->sequences || rows->dim[0] != like->dim[0] ||
         pk_inner(wide, 2) != pk_inner(rows, 1))

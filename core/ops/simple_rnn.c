@@ -13,7 +13,8 @@ typedef struct rnn {
     int32_t add[2];
 } rnn;
 
-/* Attributes (reverse, activation) and room for the order, the running rows and the packed matrix. */
+/* Attributes (reverse, activation) and room for the order, the running rows and the packed
+ * matrix. */
 static pk_status find(const pk_call *call, const pk_view *tokens, const pk_view *w,
                       const pk_view *room, int32_t turned, rnn *k) {
     const int64_t n = tokens->sequences, d = pk_inner(tokens, 1);

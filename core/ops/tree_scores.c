@@ -1,7 +1,7 @@
 /* tree_scores: log-probabilities of all classes from the turns of a complete binary tree. */
 #include "packed.h"
 
-/* z [n, nodes]; y [n, nodes + 1]; inner [n, nodes + 1]: log-probabilities of inner nodes 1 .. nodes */
+/* z [n, nodes]; y [n, nodes + 1]; inner [n, nodes + 1]: log-probabilities of nodes 1 .. nodes */
 typedef struct tree {
     const float *z;
     float *y, *inner;

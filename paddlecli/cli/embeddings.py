@@ -35,7 +35,7 @@ _Table = Annotated[
 _Picture = Annotated[
     Path, typer.Option("--output", metavar="FILE.png", help="Where the picture goes.")
 ]
-_Method = Annotated[str, typer.Option("--method", help="pca or tsne.")]
+_Method = Annotated[str, typer.Option("--method", metavar="METHOD", help="pca or tsne.")]
 _Count = Annotated[int, typer.Option("--count", min=2, help="Words, when none are named.")]
 _File = Annotated[Path, typer.Option("--output", metavar="FILE", help="Where the vectors go.")]
 

@@ -1,7 +1,8 @@
 """Ragged axes that ops make: lengths that follow from those of the axes they come from.
 
-The name of a made axis says how: ``concat(a,b)``, ``slice(a,1,3)``, ``reshape(a,6,4)``, ``expand(a,b)``. Whoever knows the lengths of a and b
-knows its own, so sizes are there before a batch runs, and nothing depends on values.
+The name of a made axis says how: ``concat(a,b)``, ``slice(a,1,3)``, ``reshape(a,6,4)``, ``expand(a,b)``.
+Whoever knows the lengths of a and b knows its own, so sizes are there before a batch runs, and nothing
+depends on values.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ _NAME = re.compile(rf"^({'|'.join(KINDS)})\((.*)\)$")
 def make(kind: str, of: Sequence[Axis], *numbers: int) -> Axis:
     """The axis of an op's output; ``of`` have the same outer axis.
 
-    ``concat``: the sequences of all, one behind the other. ``slice``: from a start (negative ones count from the end) at most
-    a size. ``reshape``: rows of the first width as rows of the second. ``expand``: each sequence of the first for every row
-    of the second, which is the outer axis then.
+    ``concat``: the sequences of all, one behind the other. ``slice``: from a start (negative ones count
+    from the end) at most a size. ``reshape``: rows of the first width as rows of the second. ``expand``: each sequence of the first for
+    every row of the second, which is the outer axis then.
     """
     name = f"{kind}({','.join([*(a.name for a in of), *map(str, numbers)])})"
     return Axis(name, of[0].input, of[1] if kind == "expand" else of[0].parent, tuple(of))

@@ -41,8 +41,8 @@ class Ctc(Op):
     logits [T, classes] on one axis (log-softmax is inside), label i64 on another one, a class other than ``blank``
     each. Between labels, before and behind them any number of blanks may stand, a label may last several frames, and
     between equal neighbours a blank must stand: a label that needs more frames than there are is an error that names
-    its sequence. nll [sequences, 1], 0 for a sequence without frames and labels. Nothing is saved: the gradient finds the
-    forward variables again.
+    its sequence. nll [sequences, 1], 0 for a sequence without frames and labels. Nothing is saved: the
+    gradient finds the forward variables again.
     """
 
     name = "ctc"

@@ -22,7 +22,8 @@ from paddlecli.ops.spec import Spec
 
 
 class SequenceExpand(Op):
-    """y [T', ...]: sequence s of x [T, ...] once for every row that sequence s of ``like`` has, whose values are not read.
+    """y [T', ...]: sequence s of x [T, ...] once for every row that sequence s of ``like`` has, whose
+    values are not read.
 
     y lies on an axis of its own, whose outer one is that of ``like``. Of one row a sequence see repeat_rows.
     """

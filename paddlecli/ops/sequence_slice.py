@@ -24,8 +24,8 @@ from paddlecli.ops.spec import Spec
 
 
 class SequenceSlice(Op):
-    """y [T', ...]: of each sequence of x [T, ...] at most ``size`` rows from row ``start`` on, a negative one counted from
-    its end; on an axis of its own. A sequence may have none there.
+    """y [T', ...]: of each sequence of x [T, ...] at most ``size`` rows from row ``start`` on, a negative one counted
+    from its end; on an axis of its own. A sequence may have none there.
     """
 
     name = "sequence_slice"

@@ -32,10 +32,11 @@ _OWN = "reverse: bool, activation: int"
 
 
 class SimpleRnn(Op):
-    """y_t = act(x_t + y_(t-1) w + b); x [T, D] is projected already, w [D, D], b [D], h0 [sequences, D]; y [T, D].
+    """y_t = act(x_t + y_(t-1) w + b); x [T, D] is projected already, w [D, D], b [D], h0 [sequences, D];
+    y [T, D].
 
-    ``activation`` is an index into :data:`paddlecli.ops._recurrent.ACTIVATIONS`. ``reverse`` runs each sequence from its
-    end, outputs stay in place.
+    ``activation`` is an index into :data:`paddlecli.ops._recurrent.ACTIVATIONS`. ``reverse`` runs each sequence
+    from its end, outputs stay in place.
     """
 
     name = "simple_rnn"

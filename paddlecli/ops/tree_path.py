@@ -20,10 +20,11 @@ def depth(classes: int) -> int:
 
 
 class TreePath(Op):
-    """For label i64 [N] or [N, 1] of ``classes``: ids i64 [N, depth], the nodes (0 .. classes - 2), and bits f32 [N, depth].
+    """For label i64 [N] or [N, 1] of ``classes``: ids i64 [N, depth], the nodes (0 .. classes - 2), and bits f32
+    [N, depth].
 
-    With v = label + classes, level l is node ``(v >> (l + 1)) - 1`` and bit ``(v >> l) & 1``, from the leaf up, as in the
-    original. A path that is shorter than the deepest has -1 and -100 behind it.
+    With v = label + classes, level l is node ``(v >> (l + 1)) - 1`` and bit ``(v >> l) & 1``, from the leaf up, as in
+    the original. A path that is shorter than the deepest has -1 and -100 behind it.
     """
 
     name = "tree_path"

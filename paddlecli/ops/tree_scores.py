@@ -11,11 +11,11 @@ from paddlecli.ops.spec import Dim, Spec
 
 
 class TreeScores(Op):
-    """y[n, c]: the logarithm of the probability that row n goes to class c, where inner node i turns to its second child
-    with probability sigmoid(z[n, i]); z [N, classes - 1], y [N, classes].
+    """y[n, c]: the logarithm of the probability that row n goes to class c, where inner node i turns to its second
+    child with probability sigmoid(z[n, i]); z [N, classes - 1], y [N, classes].
 
-    Nodes and classes are those of tree_path: with node 1 the root, node k has the children 2k and 2k + 1, and z[:, i] is
-    that of node i + 1; class c is node classes + c.
+    Nodes and classes are those of tree_path: with node 1 the root, node k has the children 2k and 2k + 1, and z[:, i]
+    is that of node i + 1; class c is node classes + c.
     """
 
     name = "tree_scores"

@@ -23,7 +23,8 @@ from .test_help import HEAVY, LIMIT_S, ROOT, processor_time
 NOTHING = {
     "predict --text", "predict --field", "evaluate --min", "evaluate --max", "runs --metric",
     "train --name", "train --max-time", "recipe new --target", "recipe new --name", "dataset head --split",
-    "recipe new --encoding",
+    "recipe new --encoding", "recommend --user", "embeddings --table", "embeddings --method",
+    "embeddings WORD", "embeddings WORD...",
 }  # fmt: skip
 """Values that nobody can know."""
 RECIPES = [*assets.recipe_names()]

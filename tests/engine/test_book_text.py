@@ -432,6 +432,9 @@ def test_roles_of_a_sentence(roles: Path, capsys: pytest.CaptureFixture[str]) ->
     assert len(record["labels"]) == 5 and record["labels"][2] == "B-V"
     assert {"label": "V", "words": "bite"} in record["chunks"]
     assert record["notes"] == ["1 of 5 words not in the vocabulary: zebras"]
+    texts = ["The dogs [bite] bones .", "[see] fish", "cats [see] " + "fish " * 40, "The men . [bite]"] * 3
+    one, seven = ([p.answer for p in predict(run, texts=texts, batch_size=n)] for n in (1, 7))
+    assert one == seven
 
 
 def test_word_vectors_of_elsewhere_stay_as_they_are(roles: Path) -> None:
