@@ -103,7 +103,10 @@ def _line(record: dict[str, Any]) -> str:
     if "text" in record:
         found = record.get("sentences", [record])
         scored = (
-            f"  {s['score']:8.3f}  {s['text'] or '(nothing)'}" if "score" in s else f"  {s['text'] or '(nothing)'}" for s in found
+            f"  {s['score']:8.3f}  {s['text'] or '(nothing)'}"
+            if "score" in s
+            else f"  {s['text'] or '(nothing)'}"
+            for s in found
         )
         return "\n".join([f"{record['input']}{notes}", *scored])
     ranked = record.get("probabilities") or record.get("scores")

@@ -130,7 +130,9 @@ def _told(net: Network, vectors: Tensor, ids: Tensor, size: int, dim: int) -> Te
         for name, d in ((OUT, dim), (OUT_BIAS, 1))
     )
     one = net.apply("reshape", vectors, dims=(0, 1, dim))
-    found: Tensor = net.apply("add", net.apply("matmul", rows, one, transpose_y=True), bias, axis=-1)
+    found: Tensor = net.apply(
+        "add", net.apply("matmul", rows, one, transpose_y=True), bias, axis=-1
+    )
     return found
 
 

@@ -48,8 +48,7 @@ class Ctc(Op):
     name = "ctc"
     forward = Kernel("ctc.forward(logits: f32, label: i64; blank: int) -> (nll: f32, work: f32)")
     backward = Kernel(
-        "ctc.backward(logits: f32, label: i64, dnll: f32; blank: int)"
-        " -> (dlogits: f32, work: f32)"
+        "ctc.backward(logits: f32, label: i64, dnll: f32; blank: int) -> (dlogits: f32, work: f32)"
     )
     defaults: ClassVar[Mapping[str, Attr]] = {"blank": 0}
 

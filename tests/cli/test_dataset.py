@@ -84,7 +84,10 @@ def test_info_of_formats_and_settings(cli: Path) -> None:
     assert "setting   n: Words of a window" in run("info", "imikolov").stdout
     assert json.loads(run("info", "voc2012", "--json").stdout)["settings"] == []
     listed = run("list")
-    assert "image_folder" in listed.stdout and "csv" in json.loads(run("list", "--json").stdout)["formats"]
+    assert (
+        "image_folder" in listed.stdout
+        and "csv" in json.loads(run("list", "--json").stdout)["formats"]
+    )
 
 
 def test_unknown_name(cli: Path) -> None:

@@ -159,7 +159,9 @@ def test_a_table_that_the_loss_does_not_read_has_no_rows(compiled: Compiled) -> 
 def test_a_node_never_writes_two_gradients_to_one_place(compiled: Compiled) -> None:
     """Keys that are the values too get two gradients from one node."""
     learn = compiled("attention").gradients.entries["learn"]
-    several = [n for n in flat(learn.items) if n.kernel.full_name == "dot_attention.backward_source"]
+    several = [
+        n for n in flat(learn.items) if n.kernel.full_name == "dot_attention.backward_source"
+    ]
     assert len(several) == 2
     for node in flat(learn.items):
         places = [id(s) for t in node.outputs for s in storage_of(t)]

@@ -75,7 +75,9 @@ class Conll05Reader(ArchivedReader):
         splits = {name: _columns(s, tables, str(files[_ARCHIVE])) for name, s in parts.items()}
         vectors = f"is here, {files[_VECTORS]}" if _VECTORS in files else "absent"
         remarks = [
-            f"{' and '.join(built)} absent: built from the sentences that are read" if built else "",
+            f"{' and '.join(built)} absent: built from the sentences that are read"
+            if built
+            else "",
             f"{_VECTORS} {vectors}: the word vectors are trained, unless model.parameters.{_VECTORS} "
             "says otherwise",
         ]
