@@ -113,6 +113,7 @@ def test_a_line_of_a_million_words(films: Dataset, tmp_path: Path) -> None:
         ("It's 20,000.", "it 's N"),
         ("The company won't sell; (its) shares", "the company wo n't sell its shares"),
         ("$10 million in the U.S.", "$ N million in the u.s."),
+        ("Mr. Dow of Dow Corp. said.", "mr. dow of dow corp. said"),
         ("a <unk> N-share AT&T 1990s", "a <unk> n-share at&t 1990s"),
         ("", ""),
     ],

@@ -9,6 +9,7 @@ _PUNCTUATION = string.punctuation.encode()
 _TREEBANK = re.compile(
     r"""<\w+>                                   # marks of the corpus
     | [a-z](?:\.[a-z])+\.?                      # u.s.
+    | \b(?:mr|mrs|ms|dr|jr|sr|st|inc|corp|co|ltd|gov|sen|rep|gen|prof|vs)\.
     | \d+(?:[.,]\d+)*(?![\w-])                  # numbers
     | n't\b | '(?:s|re|ve|ll|d|m)\b             # what is apart from its word
     | \w+?(?=n't\b)
