@@ -36,7 +36,8 @@ def list_command(as_json: Json = False) -> None:
     sizes = [size_text(e["bytes"]) if e["bytes_known"] else "unknown" for e in found]
     rows = [(e["name"], e["state"], s, e["title"]) for e, s in zip(found, sizes, strict=True)]
     typer.echo("\n".join(table(rows, right=[2])))
-    typer.echo(f"\nformats of your own files: {', '.join(glance.FORMATS)}")
+    formats = f"formats of your own files: {', '.join(glance.FORMATS)}"
+    typer.echo("\n".join(["", *table([(formats,)])]))
 
 
 @app.command("info")

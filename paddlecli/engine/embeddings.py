@@ -131,7 +131,7 @@ def table_of(model: Model, name: str | None = None) -> Table:
     if not found:
         raise UsageError(
             f"{model.path}: no table of this network has rows with names",
-            hint="networks on words have one: paddlecli train --config word2vec",
+            hint="networks on words have one: `paddlecli recipe list` shows which there are",
         )
     if name is not None and name not in found:
         raise UsageError(f"--table {name}: there is no such table; there are {', '.join(found)}")

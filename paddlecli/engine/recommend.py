@@ -100,7 +100,7 @@ def _tables(model: Model) -> tuple[Entities, Entities]:
     if not {"user", "movie"} <= set(tables):
         raise UsageError(
             f"{model.path}: this model does not rate films for users: its data set has no such tables",
-            hint="paddlecli train --config recommender_system",
+            hint="train a network on ratings of films by users: `paddlecli recipe list` shows which do",
         )
     return Entities.of(tables["user"]), Entities.of(tables["movie"])
 

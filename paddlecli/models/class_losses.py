@@ -113,7 +113,7 @@ def nce(
     bias: bool = True,
     sparse: bool = False,
 ) -> Tensor:
-    """Noise-contrastive estimation: the label's class of x [N, D] against classes that noise draws,
+    """Noise-contrastive estimation: the class label [N] of x [N, D] against classes that noise draws,
     new ones for each row and step; the loss owns the classes' weights.
 
     ``negatives``: how many are drawn for a row. ``sampler``: how noise draws them. ``parameter``:
@@ -141,7 +141,7 @@ def sampled_softmax(
     bias: bool = True,
     sparse: bool = False,
 ) -> Tensor:
-    """Cross-entropy of the softmax over the label's class of x [N, D] and classes that noise draws,
+    """Cross-entropy of the softmax over the class label [N] of x [N, D] and classes that noise draws,
     each score less the logarithm of how often it is drawn; the loss owns the classes' weights.
 
     ``negatives``: how many are drawn for a row. ``sampler``: how noise draws them. ``remove_hits``
@@ -176,7 +176,7 @@ def hierarchical_sigmoid(
     bias: bool = True,
     sparse: bool = False,
 ) -> Tensor:
-    """Cross-entropy of the turns on the way to the label's class in a complete binary tree, each a
+    """Cross-entropy of the turns on the way to the class label [N] in a complete binary tree, each a
     sigmoid of x [N, D]: log2(classes) products a row instead of one for each class. The loss owns the
     weights of the inner nodes.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from paddlecli.ops._recurrent import every_row
 from paddlecli.ops._unary import like, values_of
-from paddlecli.ops.base import Emitter, Kernel, NodeLike, Op, Ragged, check
+from paddlecli.ops.base import Attr, Emitter, Kernel, NodeLike, Op, Ragged, Shape, check
 from paddlecli.ops.spec import Spec
 
 if TYPE_CHECKING:
@@ -84,6 +85,12 @@ class Attention(Op):
                 ports, g.emit(self.backward_source, args, dict(node.attrs), out=out), strict=True
             )
         return found
+
+    def flops(self, kernel: Kernel, shapes: Mapping[str, Shape], attrs: Mapping[str, Attr]) -> int:
+        """A score and a share of the context for every row and token, as in one sequence; their gradients twice that."""
+        pairs = shapes["query"][0] * shapes["keys"][0]
+        once = 2 * pairs * (math.prod(shapes["query"][1:]) + math.prod(shapes["values"][1:]))
+        return once if kernel is self.forward else 2 * once
 
     def answers(self, args: Mapping[str, Any], weigh: Weigh, causal: bool = False) -> Any:
         """The context in numpy, row by row; ``weigh`` gives scores for one head."""

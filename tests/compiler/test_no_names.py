@@ -18,11 +18,23 @@ from paddlecli.models import build
 TOP = Path(__file__).parents[2]
 FOLDERS = ("paddlecli/engine", "paddlecli/runtime", "core")
 TRACERS = Path(__file__).parents[1] / "tracers"
-WORDS = {"predict", "linear", "bench", "scan", "decode", "softmax", "conv", "mlp", "learn", "write"}
+WORDS = {
+    "predict",
+    "linear",
+    "bench",
+    "scan",
+    "decode",
+    "softmax",
+    "conv",
+    "mlp",
+    "learn",
+    "write",
+    "attention",
+}
 """Names that are also words of the trade. They are searched for as text of their own, in quotes."""
-ALLOWED = {"predict", "default", "text", "pictures", "scan", "decode"}
+ALLOWED = {"predict", "default", "text", "pictures", "scan", "decode", "plain"}
 """`predict` is a role and a command; an optimizer without a name is the `default` one; `text` and `pictures` are
-kinds of data, `scan` and `decode` kinds of nodes."""
+kinds of data, `scan` and `decode` kinds of nodes, `plain` a layout and a way to mark chunks."""
 
 
 def names() -> set[str]:
