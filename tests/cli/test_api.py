@@ -20,7 +20,7 @@ from paddlecli.errors import ConfigError, MetricError, RunError, UsageError
 
 from .runs import call, environment, recipe, strict
 
-PAGE = (Path(paddlecli.__file__).parent.parent / "docs" / "api.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 
 

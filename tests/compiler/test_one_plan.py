@@ -16,6 +16,7 @@ from paddlecli.compiler.groups import OptimizerSpec
 from paddlecli.compiler.optimizer import optimizers
 from paddlecli.config.load import load_recipe
 from paddlecli.data.opening import describe
+from paddlecli.errors import DataError
 from paddlecli.graph.ir import Graph
 from paddlecli.models.build import build
 from paddlecli.runtime import native
@@ -103,7 +104,13 @@ def opened(recipe: str) -> tuple[Graph, dict[str, OptimizerSpec]]:
     small = SMALLER if recipe.startswith("machine_translation") else ()
     loaded = load_recipe(Path(recipe) if recipe.endswith(".yaml") else recipe, small)
     assert loaded.data is not None
-    return build(loaded, describe(loaded.data.name, loaded.data.arguments)), optimizers(loaded)
+    try:
+        fields = describe(loaded.data.name, loaded.data.arguments)
+    except DataError as error:  # settings other than the card's: sizes are known when it is read
+        if "is not on this machine" not in str(error):
+            raise
+        pytest.skip(f"{recipe}: {error}")
+    return build(loaded, fields), optimizers(loaded)
 
 
 @pytest.mark.parametrize(
