@@ -18,7 +18,7 @@ from paddlecli.cli.candidates import _KINDS, FILES, FOLDERS, registered, sources
 from paddlecli.cli.completion import SCRIPTS, answer
 from paddlecli.config.registry import KINDS
 
-from .test_help import HEAVY, LIMIT_S, ROOT, processor_time
+from .test_help import HEAVY, ROOT
 
 NOTHING = {
     "predict --text", "predict --field", "evaluate --min", "evaluate --max", "runs --metric",
@@ -185,23 +185,16 @@ def test_every_parameter_has_an_answer() -> None:
      *([kind, "show", ""] for kind in _KINDS)],
     ids="_".join,
 )  # fmt: skip
-def test_quick_and_nothing_heavy(words: list[str]) -> None:
+def test_nothing_heavy_is_loaded(words: list[str]) -> None:
     code = (
         "import sys; from paddlecli.cli.app import main; code = main(sys.argv[1:]); "
         f"print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr); sys.exit(code)"
     )
+    command = [sys.executable, "-c", code, "completion", "bash", "--", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    times: list[float] = []
-    for _ in range(5):
-        start = processor_time()
-        command = [sys.executable, "-c", code, "completion", "bash", "--", *words]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-        times.append(processor_time() - start)
-        assert (done.returncode, done.stderr) == (0, "[]\n")
-        assert done.stdout
-        if min(times) < LIMIT_S:
-            break
-    assert min(times) < LIMIT_S, times
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, "[]\n")
+    assert done.stdout
 
 
 # -- the scripts -----------------------------------------------------------------------------------
