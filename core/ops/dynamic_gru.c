@@ -1,6 +1,7 @@
 /* dynamic_gru: all steps of all sequences in one call. The three blocks of a row of x and of a bias
  * stand in the order update, reset, candidate; w holds [d, 2d] for the first two, then [d, d]. */
 #include "elementwise.h"
+#include "packed.h"
 #include "recurrences.h"
 
 enum { UPDATE, RESET, CANDIDATE, BLOCKS };
@@ -17,12 +18,6 @@ typedef struct gru {
     int32_t add[2]; /* outputs are added to */
 } gru;
 
-static pk_status check_size(const pk_call *call, const char *what, const pk_view *v, int64_t n) {
-    if (!v->data || pk_count(v) == n) return PK_OK;
-    return pk_fail(call, PK_BAD_SHAPE, -1, "%s has %lld elements, expected %lld", what,
-                   (long long)pk_count(v), (long long)n);
-}
-
 /* Attributes (reverse, gate, candidate, origin), sizes, and the inputs that both directions share. */
 static pk_status find(const pk_call *call, const pk_view *tokens, const pk_view *w,
                       const pk_view *h0, gru *g) {
@@ -37,7 +32,7 @@ static pk_status find(const pk_call *call, const pk_view *tokens, const pk_view 
                        (long long)w->dim[0], (long long)pk_inner(w, 1),
                        (long long)pk_inner(tokens, 1));
     g->h0 = pk_f32(h0);
-    return check_size(call, "h0", h0, tokens->sequences * g->d);
+    return pk_check_size(call, "h0", h0, tokens->sequences * g->d);
 }
 
 /* Room for the order, the running rows and both matrices, which are packed as they are multiplied. */
@@ -121,9 +116,9 @@ static pk_status dynamic_gru_forward(const pk_call *call) {
     gru g = {.x = pk_f32(x), .b = pk_f32(b), .y = pk_f32(&call->out[0]),
              .gates = pk_f32(&call->out[1])};
     pk_status bad = find(call, x, w, &call->in[3], &g);
-    if (!bad) bad = check_size(call, "b", b, BLOCKS * g.d);
-    if (!bad) bad = check_size(call, "y", &call->out[0], x->dim[0] * g.d);
-    if (!bad) bad = check_size(call, "gates", &call->out[1], pk_count(x));
+    if (!bad) bad = pk_check_size(call, "b", b, BLOCKS * g.d);
+    if (!bad) bad = pk_check_size(call, "y", &call->out[0], x->dim[0] * g.d);
+    if (!bad) bad = pk_check_size(call, "gates", &call->out[1], pk_count(x));
     if (!bad) bad = take_room(call, x, w, &call->out[2], 0, &g);
     if (bad) return bad;
     g.add[0] = pk_adds(call, 0), g.add[1] = pk_adds(call, 1);
@@ -204,10 +199,10 @@ static pk_status dynamic_gru_backward(const pk_call *call) {
     gru g = {.dy = pk_f32(&in[0]), .seen = pk_f32(&in[1]), .gates = pk_f32(gates),
              .dx = pk_f32(&out[0]), .dh0 = pk_f32(&out[1])};
     pk_status bad = find(call, gates, w, &in[4], &g);
-    if (!bad) bad = check_size(call, "dy", &in[0], gates->dim[0] * g.d);
-    if (!bad) bad = check_size(call, "y", &in[1], gates->dim[0] * g.d);
-    if (!bad) bad = check_size(call, "dx", &out[0], pk_count(gates));
-    if (!bad) bad = check_size(call, "dh0", &out[1], gates->sequences * g.d);
+    if (!bad) bad = pk_check_size(call, "dy", &in[0], gates->dim[0] * g.d);
+    if (!bad) bad = pk_check_size(call, "y", &in[1], gates->dim[0] * g.d);
+    if (!bad) bad = pk_check_size(call, "dx", &out[0], pk_count(gates));
+    if (!bad) bad = pk_check_size(call, "dh0", &out[1], gates->sequences * g.d);
     if (!bad) bad = take_room(call, gates, w, &out[2], 1, &g);
     if (bad) return bad;
     g.add[0] = pk_adds(call, 0), g.add[1] = pk_adds(call, 1);
@@ -223,11 +218,11 @@ static pk_status dynamic_gru_backward_w(const pk_call *call) {
                   *dw = &call->out[0];
     const int64_t d = dw->dim[0], tokens = dx->dim[0];
     if (!dx->offsets) return pk_fail(call, PK_BAD_SHAPE, -1, "the tokens come without offsets");
-    pk_status bad = check_size(call, "y", y, tokens * d);
-    if (!bad) bad = check_size(call, "gates", gates, tokens * BLOCKS * d);
-    if (!bad) bad = check_size(call, "dx", dx, tokens * BLOCKS * d);
-    if (!bad) bad = check_size(call, "dw", dw, BLOCKS * d * d);
-    if (!bad) bad = check_size(call, "h0", h0, dx->sequences * d);
+    pk_status bad = pk_check_size(call, "y", y, tokens * d);
+    if (!bad) bad = pk_check_size(call, "gates", gates, tokens * BLOCKS * d);
+    if (!bad) bad = pk_check_size(call, "dx", dx, tokens * BLOCKS * d);
+    if (!bad) bad = pk_check_size(call, "dw", dw, BLOCKS * d * d);
+    if (!bad) bad = pk_check_size(call, "h0", h0, dx->sequences * d);
     if (bad) return bad;
     pk_recurrent p = {.tokens = dx, .reverse = call->attr[0].i != 0, .h = pk_f32(y),
                       .h0 = pk_f32(h0), .k = d, .n = 2 * d, .dz = pk_f32(dx),

@@ -2,6 +2,7 @@
  * of w stand in the order candidate, input, forget, output; a bias with peepholes goes on with the
  * weights from the cell to the input, forget and output gates. */
 #include "elementwise.h"
+#include "packed.h"
 #include "recurrences.h"
 #include "reductions.h"
 
@@ -19,12 +20,6 @@ typedef struct lstm {
     int32_t add[3]; /* outputs are added to */
 } lstm;
 
-static pk_status check_size(const pk_call *call, const char *what, const pk_view *v, int64_t n) {
-    if (!v->data || pk_count(v) == n) return PK_OK;
-    return pk_fail(call, PK_BAD_SHAPE, -1, "%s has %lld elements, expected %lld", what,
-                   (long long)pk_count(v), (long long)n);
-}
-
 /* Attributes, sizes, and the inputs that forward and backward share. */
 static pk_status find(const pk_call *call, const pk_view *tokens, const pk_view *w,
                       const pk_view *b, const pk_view *h0, const pk_view *c0, lstm *l) {
@@ -41,9 +36,9 @@ static pk_status find(const pk_call *call, const pk_view *tokens, const pk_view 
                        (long long)pk_inner(tokens, 1));
     if (l->peephole && !b->data)
         return pk_fail(call, PK_BAD_CALL, -1, "peepholes are a part of the bias, which is missing");
-    pk_status bad = check_size(call, "b", b, (l->peephole ? BIASES : BLOCKS) * l->d);
-    if (!bad) bad = check_size(call, "h0", h0, tokens->sequences * l->d);
-    if (!bad) bad = check_size(call, "c0", c0, tokens->sequences * l->d);
+    pk_status bad = pk_check_size(call, "b", b, (l->peephole ? BIASES : BLOCKS) * l->d);
+    if (!bad) bad = pk_check_size(call, "h0", h0, tokens->sequences * l->d);
+    if (!bad) bad = pk_check_size(call, "c0", c0, tokens->sequences * l->d);
     l->b = pk_f32(b), l->h0 = pk_f32(h0), l->c0 = pk_f32(c0);
     return bad;
 }
@@ -116,9 +111,9 @@ static pk_status dynamic_lstm_forward(const pk_call *call) {
     const pk_view *x = &call->in[0], *w = &call->in[1];
     lstm l = {.x = pk_f32(x)};
     pk_status bad = find(call, x, w, &call->in[2], &call->in[3], &call->in[4], &l);
-    if (!bad) bad = check_size(call, "y", &call->out[0], x->dim[0] * l.d);
-    if (!bad) bad = check_size(call, "cells", &call->out[1], x->dim[0] * l.d);
-    if (!bad) bad = check_size(call, "gates", &call->out[2], pk_count(x));
+    if (!bad) bad = pk_check_size(call, "y", &call->out[0], x->dim[0] * l.d);
+    if (!bad) bad = pk_check_size(call, "cells", &call->out[1], x->dim[0] * l.d);
+    if (!bad) bad = pk_check_size(call, "gates", &call->out[2], pk_count(x));
     if (!bad) bad = take_room(call, x, &call->out[3], &call->out[4], &call->out[5], &l);
     if (bad) return bad;
     l.y = pk_f32(&call->out[0]), l.cells = pk_f32(&call->out[1]), l.gates = pk_f32(&call->out[2]);
@@ -194,12 +189,12 @@ static pk_status dynamic_lstm_backward(const pk_call *call) {
               .gates = pk_f32(gates)};
     pk_status bad = find(call, gates, w, &in[6], &in[2], &in[7], &l);
     const int64_t tokens = gates->dim[0], starts = gates->sequences * l.d;
-    if (!bad) bad = check_size(call, "dy", &in[0], tokens * l.d);
-    if (!bad) bad = check_size(call, "dcells", &in[1], tokens * l.d);
-    if (!bad) bad = check_size(call, "cells", &in[3], tokens * l.d);
-    if (!bad) bad = check_size(call, "dx", &out[0], pk_count(gates));
-    if (!bad) bad = check_size(call, "dh0", &out[1], starts);
-    if (!bad) bad = check_size(call, "dc0", &out[2], starts);
+    if (!bad) bad = pk_check_size(call, "dy", &in[0], tokens * l.d);
+    if (!bad) bad = pk_check_size(call, "dcells", &in[1], tokens * l.d);
+    if (!bad) bad = pk_check_size(call, "cells", &in[3], tokens * l.d);
+    if (!bad) bad = pk_check_size(call, "dx", &out[0], pk_count(gates));
+    if (!bad) bad = pk_check_size(call, "dh0", &out[1], starts);
+    if (!bad) bad = pk_check_size(call, "dc0", &out[2], starts);
     if (!bad) bad = take_room(call, gates, &out[3], &out[4], &out[5], &l);
     if (bad) return bad;
     l.dx = pk_f32(&out[0]), l.dh0 = pk_f32(&out[1]), l.dc0 = pk_f32(&out[2]);
@@ -216,10 +211,10 @@ static pk_status dynamic_lstm_backward_w(const pk_call *call) {
     const pk_view *y = &call->in[0], *dx = &call->in[1], *h0 = &call->in[2], *dw = &call->out[0];
     const int64_t d = dw->dim[0];
     if (!dx->offsets) return pk_fail(call, PK_BAD_SHAPE, -1, "the tokens come without offsets");
-    pk_status bad = check_size(call, "y", y, dx->dim[0] * d);
-    if (!bad) bad = check_size(call, "dx", dx, dx->dim[0] * BLOCKS * d);
-    if (!bad) bad = check_size(call, "dw", dw, BLOCKS * d * d);
-    if (!bad) bad = check_size(call, "h0", h0, dx->sequences * d);
+    pk_status bad = pk_check_size(call, "y", y, dx->dim[0] * d);
+    if (!bad) bad = pk_check_size(call, "dx", dx, dx->dim[0] * BLOCKS * d);
+    if (!bad) bad = pk_check_size(call, "dw", dw, BLOCKS * d * d);
+    if (!bad) bad = pk_check_size(call, "h0", h0, dx->sequences * d);
     if (bad) return bad;
     const pk_recurrent p = {.tokens = dx, .reverse = call->attr[0].i != 0, .h = pk_f32(y),
                             .h0 = pk_f32(h0), .k = d, .n = BLOCKS * d, .dz = pk_f32(dx),
@@ -273,9 +268,9 @@ static pk_status dynamic_lstm_backward_b(const pk_call *call) {
     const int32_t peephole = call->attr[0].i != 0;
     const int64_t d = pk_inner(dx, 1) / BLOCKS;
     if (!dx->offsets) return pk_fail(call, PK_BAD_SHAPE, -1, "the tokens come without offsets");
-    pk_status bad = check_size(call, "db", db, (peephole ? BIASES : BLOCKS) * d);
-    if (!bad) bad = check_size(call, "cells", cells, dx->dim[0] * d);
-    if (!bad) bad = check_size(call, "c0", c0, dx->sequences * d);
+    pk_status bad = pk_check_size(call, "db", db, (peephole ? BIASES : BLOCKS) * d);
+    if (!bad) bad = pk_check_size(call, "cells", cells, dx->dim[0] * d);
+    if (!bad) bad = pk_check_size(call, "c0", c0, dx->sequences * d);
     if (bad) return bad;
     pk_sum_columns(call, pk_f32(dx), BLOCKS * d, dx->dim[0], BLOCKS * d, pk_adds(call, 0),
                    pk_f32(db));

@@ -6,6 +6,7 @@
 #include "pk_kernel.h"
 #include "pk_simd.h"
 #include "products.h"
+#include "recurrences.h"
 
 #define TOKENS 128          /* of one task */
 #define CHANNELS 64         /* rows of w_j whose gradient is one task */
@@ -44,17 +45,6 @@ static pk_status find(const pk_call *call, const pk_view *x, const pk_view *w, c
     return PK_OK;
 }
 
-/* The last sequence that begins at or before a token; it holds it. */
-static int64_t sequence_of(const conv *c, int64_t token) {
-    int64_t low = 0, high = c->sequences;
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-        if (c->offsets[middle] <= token) low = middle;
-        else high = middle;
-    }
-    return low;
-}
-
 /* Rows first .. last, of one sequence that is begin .. end: what comes from `shift` rows further on
  * is added. The part of the rows for which that lies in the sequence is one product. */
 static void add_shifted(const conv *c, int64_t first, int64_t last, int64_t begin, int64_t end,
@@ -77,7 +67,8 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
     const int64_t first = begin * TOKENS,
                   last = pk_min_i64(end * TOKENS, c->offsets[c->sequences]);
     clear_rows(c, first, last, c->m);
-    for (int64_t s = sequence_of(c, first); s < c->sequences && c->offsets[s] < last; s++)
+    for (int64_t s = pk_sequence_at(c->offsets, c->sequences, first);
+         s < c->sequences && c->offsets[s] < last; s++)
         for (int64_t j = 0; j < c->size; j++) {
             const pk_product p = {.n = c->m, .k = c->d, .a = c->x, .a_stride = c->d,
                                   .b = c->w + j * c->d * c->m, .b_stride = c->m, .c = c->out,
@@ -95,7 +86,8 @@ static void backward_task(void *context, int64_t begin, int64_t end, int32_t thr
     const int64_t first = begin * TOKENS,
                   last = pk_min_i64(end * TOKENS, c->offsets[c->sequences]);
     clear_rows(c, first, last, c->d);
-    for (int64_t s = sequence_of(c, first); s < c->sequences && c->offsets[s] < last; s++)
+    for (int64_t s = pk_sequence_at(c->offsets, c->sequences, first);
+         s < c->sequences && c->offsets[s] < last; s++)
         for (int64_t j = 0; j < c->size; j++) {
             const pk_product p = {.n = c->d, .k = c->m, .a = c->y, .a_stride = c->m,
                                   .b = c->w + j * c->d * c->m, .b_stride = c->m,
@@ -110,7 +102,8 @@ static void backward_task(void *context, int64_t begin, int64_t end, int32_t thr
 static void gather(const conv *c, int64_t first, int64_t last, int64_t shift, int64_t d0,
                    int64_t count, float *rows) {
     memset(rows, 0, (size_t)((last - first) * count) * sizeof(float));
-    for (int64_t s = sequence_of(c, first); s < c->sequences && c->offsets[s] < last; s++) {
+    for (int64_t s = pk_sequence_at(c->offsets, c->sequences, first);
+         s < c->sequences && c->offsets[s] < last; s++) {
         const int64_t begin = c->offsets[s], end = c->offsets[s + 1];
         const int64_t from = pk_max_i64(pk_max_i64(first, begin), begin - shift),
                       to = pk_min_i64(pk_min_i64(last, end), end - shift);
