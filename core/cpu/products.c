@@ -7,6 +7,7 @@
 #include "pool.h"
 #include "tile.h"
 #include "transpose.h"
+#include "windows.h"
 
 #define BLOCK_ROWS 256          /* packed A of a block stays in the L2 cache: 280 to 350 KiB */
 #define BLOCK_COLUMNS 1024      /* so that a block's C stays near */
@@ -63,6 +64,17 @@ static void clear_block(const pk_product *p, int64_t row, int64_t rows, int64_t 
     finish_part(p, row, rows, column, columns);
 }
 
+static void pack(const pk_product *p, int64_t k0, int64_t k, int64_t row, int64_t rows,
+                 float *packed) {
+    const pk_order order = p->a_transposed ? PK_ORDER_COLUMNS : PK_ORDER_ROWS;
+    if (p->windows)
+        pk_pack_windows(p->windows, order, p->a, p->a_stride, row, rows, k0, k, packed);
+    else if (p->a_transposed)
+        pk_pack_a(order, p->a + k0 * p->a_stride + row, p->a_stride, rows, k, packed);
+    else
+        pk_pack_a(order, p->a + row * p->a_stride + k0, p->a_stride, rows, k, packed);
+}
+
 /* Few rows: B is read where it lies, since each value of it is used once; only a last vector that
  * is not whole is packed. */
 static void skinny_chunk(const pk_product *p, const float *packed, float *panel, int64_t k0,
@@ -99,9 +111,14 @@ static void panel_chunk(const pk_product *p, const float *packed, float *panel, 
         const int64_t n = pk_min_i64(PK_TILE_COLUMNS, column + columns - j);
         const float *b =
             p->b_transposed ? p->b + j * p->b_stride + k0 : p->b + k0 * p->b_stride + j;
-        pk_pack_b(b_order, b, p->b_stride, k, n, panel);
-        pk_tile_column(a_order, rows, k, packed, panel, p->c + row * p->c_stride + j, p->c_stride,
-                       n, add);
+        float *c = p->c + row * p->c_stride + j;
+        if (n == PK_TILE_COLUMNS && !p->b_transposed) {
+            pk_tile_column_packing(a_order, rows, k, packed, b, p->b_stride, panel, c, p->c_stride,
+                                   add);
+        } else {
+            pk_pack_b(b_order, b, p->b_stride, k, n, panel);
+            pk_tile_column(a_order, rows, k, packed, panel, c, p->c_stride, n, add);
+        }
         if (last) finish_part(p, row, rows, j, n);
     }
 }
@@ -115,11 +132,7 @@ static void product_block(const pk_product *p, int64_t row, int64_t rows, int64_
         const int64_t k = pk_min_i64(PK_PRODUCT_CHUNK, p->k - k0);
         const int32_t add = p->accumulate || k0 > 0;
         const int last = k0 + k == p->k;
-        if (p->a_transposed)
-            pk_pack_a(PK_ORDER_COLUMNS, p->a + k0 * p->a_stride + row, p->a_stride, rows, k,
-                      packed);
-        else
-            pk_pack_a(PK_ORDER_ROWS, p->a + row * p->a_stride + k0, p->a_stride, rows, k, packed);
+        pack(p, k0, k, row, rows, packed);
         if (!skinny) {
             panel_chunk(p, packed, panel, k0, k, row, rows, column, columns, add, last);
             continue;
@@ -215,7 +228,7 @@ void pk_multiply(const pk_call *call, const pk_product *p) {
                      : work < 40 * SMALL_WORK          ? threads
                                                        : 4 * threads;
     if (pk_pool_smallest(call->pool)) pieces = INT64_MAX;
-    if (p->n <= NARROW && p->m >= 2 * PK_TILE_COLUMNS) {
+    if (p->n <= NARROW && p->m >= 2 * PK_TILE_COLUMNS && !p->windows) {
         multiply_narrow(call, p, pieces);
         return;
     }

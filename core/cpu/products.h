@@ -32,6 +32,7 @@ typedef struct pk_product {
     int32_t accumulate; /* C is added to */
     int32_t activation; /* pk_activation, applied last */
     const float *bias;  /* n floats added to every row after the sum; or NULL */
+    const struct pk_windows *windows; /* A's stored rows are windows (windows.h); or NULL */
 } pk_product;
 
 /* Uses per-thread scratch only, allocates nothing, cannot fail.  May be called inside a pk_parallel

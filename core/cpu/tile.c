@@ -16,14 +16,18 @@ PK_INLINE void put(float *c, pk_vec v, int64_t n, int32_t add) {
 /* Everything but the pointers is a constant where this is instantiated, so the loops unroll and acc
  * lives in registers. */
 PK_INLINE void tile(const int rows, const int vectors, const pk_order order, int64_t k,
-                    const float *a, const float *b, int64_t b_stride, float *c, int64_t c_stride,
-                    int64_t columns, int32_t add) {
+                    const float *a, const float *b, int64_t b_stride, const int packs, float *panel,
+                    float *c, int64_t c_stride, int64_t columns, int32_t add) {
     pk_vec acc[PK_TILE_ROWS][8];
     _Pragma("GCC unroll 16") for (int i = 0; i < rows; i++)
         _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) acc[i][v] = pk_zero();
     for (int64_t q = 0; q < k; q++) {
         pk_vec bv[8];
         _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) bv[v] = pk_load(b + 16 * v);
+        if (packs) {
+            _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) pk_store(panel + 16 * v, bv[v]);
+            panel += 16 * vectors;
+        }
         _Pragma("GCC unroll 16") for (int i = 0; i < rows; i++) {
             const pk_vec av = pk_set1(order == PK_ORDER_ROWS ? a[i * PK_A_ROW_STRIDE] : a[i]);
             _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++)
@@ -39,7 +43,13 @@ PK_INLINE void tile(const int rows, const int vectors, const pk_order order, int
 #define TILE(name, rows, vectors, order)                                                    \
     static void name(int64_t k, const float *a, const float *b, int64_t b_stride, float *c, \
                      int64_t c_stride, int64_t columns, int32_t add) {                      \
-        tile(rows, vectors, order, k, a, b, b_stride, c, c_stride, columns, add);           \
+        tile(rows, vectors, order, k, a, b, b_stride, 0, NULL, c, c_stride, columns, add);  \
+    }
+#define PACKING_TILE(name, rows, order)                                                       \
+    static void name(int64_t k, const float *a, const float *b, int64_t b_stride, float *panel, \
+                     float *c, int64_t c_stride, int32_t add) {                               \
+        tile(rows, PK_TILE_VECTORS, order, k, a, b, b_stride, 1, panel, c, c_stride,          \
+             PK_TILE_COLUMNS, add);                                                           \
     }
 #define TILE_WIDTHS(rows, wide)                                 \
     TILE(narrow_r##rows, rows, 1, PK_ORDER_ROWS)                \
@@ -47,8 +57,11 @@ PK_INLINE void tile(const int rows, const int vectors, const pk_order order, int
     TILE(full_r##rows, rows, PK_TILE_VECTORS, PK_ORDER_ROWS)    \
     TILE(full_c##rows, rows, PK_TILE_VECTORS, PK_ORDER_COLUMNS) \
     TILE(wide_r##rows, rows, wide, PK_ORDER_ROWS)               \
-    TILE(wide_c##rows, rows, wide, PK_ORDER_COLUMNS)
-#define ENTRY(o, rows, wide) {narrow_##o##rows, full_##o##rows, wide_##o##rows, 16 * (wide)}
+    TILE(wide_c##rows, rows, wide, PK_ORDER_COLUMNS)            \
+    PACKING_TILE(packing_r##rows, rows, PK_ORDER_ROWS)          \
+    PACKING_TILE(packing_c##rows, rows, PK_ORDER_COLUMNS)
+#define ENTRY(o, rows, wide) \
+    {narrow_##o##rows, full_##o##rows, wide_##o##rows, 16 * (wide), packing_##o##rows}
 
 #if defined(__AVX512F__)
 #define EACH_ROWS(F)                                        \
@@ -120,18 +133,35 @@ void pk_pack_b(pk_order order, const float *b, int64_t stride, int64_t k, int64_
     }
 }
 
-void pk_tile_column(pk_order order, int64_t rows, int64_t k, const float *packed_a,
-                    const float *panel, float *c, int64_t c_stride, int64_t columns, int32_t add) {
+PK_INLINE const float *tile_of(pk_order order, const float *packed_a, int64_t t, int64_t begin) {
+    return packed_a + (order == PK_ORDER_ROWS ? begin * PK_A_ROW_STRIDE
+                                              : t * PK_PRODUCT_CHUNK * PK_A_COLUMN_STRIDE);
+}
+
+/* Tiles first .. of all rows. */
+static void tiles_from(int64_t first, pk_order order, int64_t rows, int64_t k,
+                       const float *packed_a, const float *panel, float *c, int64_t c_stride,
+                       int64_t columns, int32_t add) {
     const int64_t tiles = pk_tile_split(rows);
-    const int narrow = columns <= 16;
-    for (int64_t t = 0; t < tiles; t++) {
+    for (int64_t t = first; t < tiles; t++) {
         const int64_t begin = pk_tile_begin(rows, tiles, t),
                       count = pk_tile_begin(rows, tiles, t + 1) - begin;
         const pk_tile_row *row = &pk_tiles[order][count];
-        const float *a = order == PK_ORDER_ROWS
-                             ? packed_a + begin * PK_A_ROW_STRIDE
-                             : packed_a + t * PK_PRODUCT_CHUNK * PK_A_COLUMN_STRIDE;
-        (narrow ? row->narrow : row->full)(k, a, panel, PK_TILE_COLUMNS, c + begin * c_stride,
-                                           c_stride, columns, add);
+        (columns <= 16 ? row->narrow : row->full)(k, tile_of(order, packed_a, t, begin), panel,
+                                                  PK_TILE_COLUMNS, c + begin * c_stride, c_stride,
+                                                  columns, add);
     }
+}
+
+void pk_tile_column(pk_order order, int64_t rows, int64_t k, const float *packed_a,
+                    const float *panel, float *c, int64_t c_stride, int64_t columns, int32_t add) {
+    tiles_from(0, order, rows, k, packed_a, panel, c, c_stride, columns, add);
+}
+
+void pk_tile_column_packing(pk_order order, int64_t rows, int64_t k, const float *packed_a,
+                            const float *b, int64_t b_stride, float *panel, float *c,
+                            int64_t c_stride, int32_t add) {
+    const int64_t count = pk_tile_begin(rows, pk_tile_split(rows), 1);
+    pk_tiles[order][count].packing(k, packed_a, b, b_stride, panel, c, c_stride, add);
+    tiles_from(1, order, rows, k, packed_a, panel, c, c_stride, PK_TILE_COLUMNS, add);
 }

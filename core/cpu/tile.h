@@ -42,6 +42,10 @@ typedef struct pk_tile_row {
     pk_tile_fn full;   /* up to PK_TILE_COLUMNS */
     pk_tile_fn wide;   /* up to wide_columns: for few rows, so that enough fma are in flight */
     int64_t wide_columns;
+    /* PK_TILE_COLUMNS of a b that lies anywhere, which the tile also packs on its way: the loads that
+     * miss the cache run beside the fma. */
+    void (*packing)(int64_t k, const float *a, const float *b, int64_t b_stride, float *panel,
+                    float *c, int64_t c_stride, int32_t add);
 } pk_tile_row;
 
 #define pk_tiles PK_LEVEL_NAME(pk_tiles)
@@ -67,6 +71,11 @@ void pk_pack_b(pk_order order, const float *b, int64_t stride, int64_t k, int64_
 #define pk_tile_column PK_LEVEL_NAME(pk_tile_column)
 void pk_tile_column(pk_order order, int64_t rows, int64_t k, const float *packed_a,
                     const float *panel, float *c, int64_t c_stride, int64_t columns, int32_t add);
+/* The same where the panel is made of b [k, PK_TILE_COLUMNS], rows b_stride apart. */
+#define pk_tile_column_packing PK_LEVEL_NAME(pk_tile_column_packing)
+void pk_tile_column_packing(pk_order order, int64_t rows, int64_t k, const float *packed_a,
+                            const float *b, int64_t b_stride, float *panel, float *c,
+                            int64_t c_stride, int32_t add);
 
 /* pk_activation on sixteen lanes; inlined with a constant it costs no branch. */
 PK_INLINE pk_vec pk_activate(pk_vec x, int32_t activation) {

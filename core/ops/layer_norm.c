@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "elementwise.h"
+#include "moments.h"
 #include "packed.h"
 #include "reductions.h"
 
@@ -30,26 +31,13 @@ static void run(const pk_call *call, norm *n, pk_task task) {
     pk_parallel(call, n->rows, pk_max_i64(1, 8192 / n->width), task, n);
 }
 
-/* The mean is taken out before squares are summed, and what its rounding left is taken out of them:
- * rows far from zero keep their variance. */
 static void forward_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     const norm *k = context;
     (void)thread, (void)scratch;
-    const float size = (float)k->width;
     for (int64_t r = begin; r < end; r++) {
         const float *x = k->x + r * k->width;
-        const float first = x[0];
-        pk_vec sum = pk_zero(), squares = pk_zero(), rest = pk_zero();
-        PK_FOR16(i, c, k->width)
-            sum = pk_add(sum, pk_sub(pk_load_or(x + i, c, first), pk_set1(first)));
-        const float mean = first + pk_sum16(sum) / size;
-        PK_FOR16(i, c, k->width) {
-            const pk_vec d = pk_sub(pk_load_or(x + i, c, mean), pk_set1(mean));
-            squares = pk_fma(d, d, squares), rest = pk_add(rest, d);
-        }
-        const float left = pk_sum16(rest) / size;
-        const float variance = pk_sum16(squares) / size - left * left;
-        const float rstd = 1.0f / sqrtf((variance > 0.0f ? variance : 0.0f) + k->epsilon);
+        const pk_moments m = pk_moments_of(x, k->width);
+        const float mean = m.mean, left = m.left, rstd = 1.0f / sqrtf(m.variance + k->epsilon);
         const float shift = mean + left;
         PK_FOR16(i, c, k->width) {
             pk_vec v = pk_sub(pk_sub(pk_load_n(x + i, c), pk_set1(mean)), pk_set1(left));

@@ -1,14 +1,15 @@
-/* sequence_conv: y[t] = sum over j of x[t + start + j] w_j inside each sequence. */
+/* sequence_conv: y[t] = act(sum over j of x[t + start + j] w_j + b) inside each sequence. */
+#include "elementwise.cuh"
 #include "sort.cuh"
 
 namespace {
 /* x [T, d], w [size*d, m], y [T, m] */
 struct conv {
     const int64_t *offsets;
-    const float *x, *w, *y; /* y: dy backwards */
+    const float *x, *w, *b, *y; /* b: may be NULL; y: dy backwards */
     float *out;
     int64_t sequences, tokens, d, m, size, start;
-    int add;
+    int add, activation;
 };
 
 struct forward_each {
@@ -23,7 +24,8 @@ struct forward_each {
             const float *x = c.x + from * c.d, *w = c.w + j * c.d * c.m + column;
             for (int64_t i = 0; i < c.d; i++) sum = fmaf(x[i], w[i * c.m], sum);
         }
-        pk_put(c.out + e, sum, c.add);
+        if (c.b) sum += c.b[column];
+        pk_put(c.out + e, pk_activate(c.activation, sum), c.add);
     }
 };
 struct backward_each {
@@ -78,10 +80,13 @@ pk_status find(const pk_call *call, const pk_view *x, const pk_view *w, const pk
 }
 
 pk_status sequence_conv_forward(const pk_call *call) {
-    const pk_view *x = &call->in[0], *w = &call->in[1];
+    const pk_view *x = &call->in[0], *w = &call->in[1], *b = &call->in[2];
     conv c = {};
-    c.x = pk_f32(x), c.w = pk_f32(w);
+    c.x = pk_f32(x), c.w = pk_f32(w), c.b = pk_f32(b), c.activation = (int)call->attr[2].i;
     PK_TRY(find(call, x, w, &call->out[0], &c));
+    if (b->data && pk_count(b) != c.m)
+        return pk_fail(call, PK_BAD_SHAPE, -1, "b has %lld elements, w has %lld columns",
+                       (long long)pk_count(b), (long long)c.m);
     return pk_each(call, c.tokens * c.m, forward_each{c});
 }
 pk_status sequence_conv_backward_x(const pk_call *call) {
@@ -101,7 +106,8 @@ pk_status sequence_conv_backward_w(const pk_call *call) {
 } /* namespace */
 
 PK_OP(sequence_conv,
-      {"sequence_conv.forward(x: f32, w: f32; size: int, start: int) -> (y: f32)",
+      {"sequence_conv.forward(x: f32, w: f32, b?: f32; size: int, start: int, activation: int) -> "
+       "(y: f32)",
        sequence_conv_forward},
       {"sequence_conv.backward_x(dy: f32, w: f32; size: int, start: int) -> (dx: f32)",
        sequence_conv_backward_x},

@@ -1,4 +1,4 @@
-"""`paddlecli bench`: training steps timed on generated data."""
+"""`paddlecli bench`: training steps or forward passes timed on generated data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from paddlecli.cli import options as o
 
 _Steps = Annotated[int, typer.Option(min=1, help="Steps to time, after a warm-up.")]
+_Predict = Annotated[bool, typer.Option("--predict", help="Time forward passes that predict.")]
 _Profile = Annotated[bool, typer.Option("--profile", help="Print the time of every kernel.")]
 
 
@@ -23,6 +24,7 @@ def command(
     threads: o.Threads = None,
     device: o.Device = None,
     code: o.Code = None,
+    predict: _Predict = False,
     profile: _Profile = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -38,7 +40,7 @@ def command(
     overrides = o.changes(set_file, override, flags)
     recipe = api.load_recipe(o.recipe_of(config, name), overrides, code=code or ())
     with settings.flags(threads=threads, device=device, debug=verbose or None):
-        found = bench(recipe, steps, profile=profile or verbose > 1)
+        found = bench(recipe, steps, profile=profile or verbose > 1, predict=predict)
     if as_json:
         print_json(found.as_dict())
     else:

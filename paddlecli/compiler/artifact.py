@@ -78,6 +78,8 @@ class Artifact:
         states: what data decide and checkpoints save: running statistics, update counts (by name).
         slots: optimizer slots, ``<parameter>@<optimizer>.<slot>``.
         slot_start: first value of each slot.
+        averages: parameter -> the slot with its average over the updates, which the entries that
+            update nothing read; empty where none are kept.
         metric_states: int64 accumulators by name; zeroed before an evaluation.
         roles: what entries are for: ``train`` (list), ``evaluate``, ``predict``, and with
             accumulation ``accumulate`` (entries of the
@@ -99,3 +101,4 @@ class Artifact:
     roles: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     axes: tuple[str, ...] = ()
+    averages: Mapping[str, str] = field(default_factory=dict)

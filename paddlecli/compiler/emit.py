@@ -50,6 +50,7 @@ def emit(stages: Any, seed: int) -> Artifact:
         },
         slots={n: p for n, p in placed.items() if "@" in n and not n.startswith("flat:")},
         slot_start=dict(stages.storage.slot_start),
+        averages=dict(stages.storage.averages),
         metric_states={
             m.state.name: placed[m.state.name]
             for e in graph.entries.values()

@@ -4,12 +4,12 @@ A fused op carries its decomposition as its executable meaning; a test compares 
 names the conditions under which it holds; what was next to each other but could not be fused is
 noted with the condition that failed (``plan --stage fused`` prints it).
 
-======================================  =============================
+======================================  ==============================================
 product, bias, relu | tanh | sigmoid    ``fc.forward``
-convolution, bias, the same             ``conv2d.forward``
+convolution, bias, the same             ``conv2d.forward``, ``sequence_conv.forward``
 batch norm, relu                        ``batch_norm`` with ``relu``
 weight and bias gradient of one product ``fc.backward_wb``
-======================================  =============================
+======================================  ==============================================
 """
 
 from __future__ import annotations
@@ -94,8 +94,12 @@ def _next(node: Node, view: _Readers, here: set[int]) -> Node | None:
     return reader if reader is not None and id(reader) in here and not node.accumulate else None
 
 
+CONVOLUTIONS = {"conv2d": 1, "sequence_conv": -1}
+"""Ops that take a bias and an activation, and the axis that their bias lies on."""
+
+
 def _is_product(node: Node) -> bool:
-    if node.kernel.full_name == "conv2d.forward":
+    if node.kernel.op in CONVOLUTIONS and node.kernel.name == "forward":
         return node.args.get("b") is None and not node.attrs["activation"]
     return node.kernel.full_name == "matmul.forward" and bool(node.attrs["num_flatten_dims"])
 
@@ -106,12 +110,12 @@ def _product_chain(
     """product -> bias -> activation, the last two optional."""
     if not _is_product(node) or node.guard is not None:
         return None
-    conv = node.kernel.op == "conv2d"
+    axis = CONVOLUTIONS.get(node.kernel.op, -1)
     parts, bias, activation = [node], None, 0
     following = _next(node, view, here)
     if (
         following is not None
-        and _is_bias(following, 1 if conv else -1)
+        and _is_bias(following, axis)
         and following.args["x"] is node.outputs[0]
     ):
         bias = following.args["b"]
@@ -145,7 +149,7 @@ def _merged(node: Node, parts: list[Node], bias: Tensor | None, activation: int)
     last = parts[-1]
     result = {"y": last.outputs[0]}
     origin = _origin(parts)
-    if node.kernel.op == "conv2d":
+    if node.kernel.op in CONVOLUTIONS:
         attrs: dict[str, Attr] = {**node.attrs, "activation": activation}
         return replace(
             node,

@@ -25,6 +25,7 @@ class OptimizerSpec:
         attrs: attributes of the op's ``update`` kernel that the recipe or the defaults give.
         regularizer: ``{"l2": c}`` or ``{"l1": c}`` or empty.
         clip: ``{"value": c}``, ``{"norm": c}``, ``{"global_norm": c}`` or empty.
+        average: ``{"decay": d, "warmup": w}`` where averages of the parameters are kept, or empty.
     """
 
     name: str
@@ -32,6 +33,7 @@ class OptimizerSpec:
     attrs: Mapping[str, Attr]
     regularizer: Mapping[str, float] = field(default_factory=dict)
     clip: Mapping[str, float] = field(default_factory=dict)
+    average: Mapping[str, Attr] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,14 @@ class Segment:
 
 @dataclass(frozen=True)
 class Table:
-    """A row-sparse parameter with its merged gradient and its slots (slot name -> tensor of the
-    table's shape)."""
+    """A row-sparse parameter with its merged gradient, its slots (slot name -> tensor of the
+    table's shape) and its average, where one is kept."""
 
     segment: Segment
     parameter: Tensor
     rows: Rows
     slots: Mapping[str, Tensor]
+    average: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Group:
             (None when every parameter is a table).
         count: i64 state [1], updates done so far.
         rate: f32 argument [1], the learning rate.
+        average: flat averages of the dense parameters, where they are kept.
     """
 
     optimizer: OptimizerSpec
@@ -79,3 +83,4 @@ class Group:
     tables: tuple[Table, ...]
     count: Tensor
     rate: Tensor
+    average: Tensor | None = None

@@ -9,6 +9,7 @@ composed of ops (``composed.py``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from paddlecli import ops
@@ -73,8 +74,10 @@ def optimizer_spec(key: str, settings: Settings) -> OptimizerSpec:
 
 def optimizers(recipe: Recipe) -> dict[str, OptimizerSpec]:
     """All optimizers of a recipe; a single one is called ``default``."""
+    ema = recipe.train.ema
+    average = {} if ema is None else {"decay": ema.decay, "warmup": ema.warmup}
     return {
-        name or "default": optimizer_spec(name or "default", o)
+        name or "default": replace(optimizer_spec(name or "default", o), average=average)
         for name, o in recipe.optimizers().items()
     }
 
@@ -116,7 +119,20 @@ def append_updates(e: Emitter, group: Group) -> tuple[Tensor | None, list[Tensor
     _emit(
         e, ops.get("update_count").forward, {"count": group.count}, {}, {"count_out": group.count}
     )
+    _average(e, group)
     return norm, watched
+
+
+def _average(e: Emitter, group: Group) -> None:
+    """Moves the averages of the parameters, behind their update and its count. Of a row-sparse table
+    too the whole is walked: rows that stay where they are still draw nearer to it."""
+    pairs = [(group.average, group.parameters)]
+    pairs += [(t.average, t.parameter) for t in group.tables]
+    kernel = ops.get("moving_average").forward
+    for average, value in pairs:
+        if average is not None:
+            args = {"average": average, "value": value, "count": group.count}
+            _emit(e, kernel, args, group.optimizer.average, {"average_out": average})
 
 
 def table_notes(optimizer: OptimizerSpec, tables: Iterable[tuple[Segment, int]]) -> list[str]:

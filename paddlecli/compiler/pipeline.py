@@ -21,7 +21,7 @@ from paddlecli.compiler.layout import layout
 from paddlecli.compiler.memory import MemoryPlan, plan_memory
 from paddlecli.compiler.optimizer import table_notes
 from paddlecli.compiler.storage import Storage, assign, segment
-from paddlecli.compiler.update import add_updates, split_accumulation
+from paddlecli.compiler.update import add_updates, read_averages, split_accumulation
 from paddlecli.graph.autodiff import differentiate
 from paddlecli.graph.ir import Entry, Graph, ParameterInfo, Rows
 from paddlecli.graph.prune import prune
@@ -66,7 +66,7 @@ def run_passes(
     storage = assign(gradients, optimizers)
     notes = _table_notes(gradients, optimizers, storage)
     split = split_accumulation(gradients) if accumulate else gradients
-    whole = add_updates(split, optimizers, storage)
+    whole = read_averages(add_updates(split, optimizers, storage), storage)
     steps: list[tuple[str, bool, Callable[[Entry], Entry]]] = [
         ("prune", True, prune),
         ("hoist", passes.hoist, hoist),

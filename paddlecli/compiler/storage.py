@@ -15,6 +15,8 @@ from paddlecli.graph.ir import Graph, ParameterInfo, Tensor
 from paddlecli.ops.spec import DTYPES, Spec
 
 ALIGN = 64
+AVERAGE = "average"
+"""Name of the slot with a parameter's average; no rule has a slot of that name."""
 
 
 @dataclass
@@ -37,6 +39,8 @@ class Storage:
     """Parameter -> the optimizer that updates it, or ``frozen``."""
     slot_start: dict[str, float] = field(default_factory=dict)
     """First value of each optimizer slot."""
+    averages: dict[str, str] = field(default_factory=dict)
+    """Parameter -> key of its average over the updates, where one is kept."""
 
     def range(self, name: str, klass: str, dtype: str) -> int:
         """Index of the range of that name, made at first use.
@@ -103,6 +107,9 @@ def assign(graph: Graph, optimizers: Mapping[str, OptimizerSpec]) -> Storage:
             key = slot_key(name, owner, slot.name)
             storage.add(key, f"{stem}:{slot.name}", "optimizer", t.spec)
             storage.slot_start[key] = slot.initial
+        if optimizers[owner].average:
+            key = storage.averages[name] = slot_key(name, owner, AVERAGE)
+            storage.add(key, f"{stem}:{AVERAGE}", "optimizer", t.spec)
     for name, t in graph.states.items():
         storage.add(name, f"states:{t.spec.dtype}", "state", t.spec)
     for entry in graph.entries.values():

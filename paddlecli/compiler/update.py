@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from paddlecli.compiler.groups import Group, OptimizerSpec, Table
 from paddlecli.compiler.optimizer import append_updates, slots_of
-from paddlecli.compiler.storage import Storage, count_name, segment, slot_key
+from paddlecli.compiler.storage import AVERAGE, Storage, count_name, segment, slot_key
 from paddlecli.errors import ConfigError
 from paddlecli.graph.builder import Emitter, fault
 from paddlecli.graph.ir import (
@@ -35,6 +35,33 @@ def add_updates(graph: Graph, optimizers: Mapping[str, OptimizerSpec], storage: 
             _step(graph, entry, optimizers, storage, arguments) if entry.training else entry
         )
     return replace(graph, arguments=arguments, entries=entries)
+
+
+def read_averages(graph: Graph, storage: Storage) -> Graph:
+    """A graph whose entries that update nothing read the averages of the parameters, where those are
+    kept."""
+    kept = {
+        name: Tensor(key, graph.parameters[name].spec, "slot")
+        for name, key in storage.averages.items()
+    }
+
+    def average(t: Tensor) -> Tensor:
+        return kept.get(t.name, t) if t.role == "parameter" else t
+
+    def read(item: Item) -> Item:
+        if isinstance(item, Loop):
+            return replace(item, body=[n.map(average) for n in item.body])
+        return item.map(average)
+
+    def entry(e: Entry) -> Entry:
+        if e.training:
+            return e
+        outputs = {k: average(t) for k, t in e.outputs.items()}
+        return replace(e, items=[read(i) for i in e.items], outputs=outputs)
+
+    if not kept:
+        return graph
+    return replace(graph, entries={name: entry(e) for name, e in graph.entries.items()})
 
 
 def split_accumulation(graph: Graph) -> Graph:
@@ -185,6 +212,7 @@ def _group(
         ),
         count=Tensor(count_name(stem), Spec.of(1, dtype="i64"), "state"),
         rate=rate,
+        average=storage.flat(f"{stem}:{AVERAGE}") if dense and optimizer.average else None,
     )
 
 
@@ -199,4 +227,7 @@ def _table(
 ) -> Table:
     parameter = graph.parameters[name]
     tensors = {s: Tensor(slot_key(name, optimizer.name, s), parameter.spec, "slot") for s in slots}
-    return Table(segment(name, info, storage, optimizer), parameter, entry.gradients[name], tensors)
+    key = storage.averages.get(name)
+    average = None if key is None else Tensor(key, parameter.spec, "slot")
+    own = segment(name, info, storage, optimizer)
+    return Table(own, parameter, entry.gradients[name], tensors, average)

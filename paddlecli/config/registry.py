@@ -354,14 +354,16 @@ def _below(value: Any, path: Iterable[str | int]) -> Any:
 
 
 KINDS: dict[str, Registry] = {}
-MODELS = Registry("model", "paddlecli.models")
+MODELS = Registry("model", "paddlecli.models", "paddlecli.models.backbones")
 LAYERS = Registry("layer", "paddlecli.models.layers", "paddlecli.models")
 LOSSES = Registry("loss", "paddlecli.models.losses", "paddlecli.models")
 INITIALIZERS = Registry("initializer", "paddlecli.models.initializers", "paddlecli.models.layers")
 OPTIMIZERS = Registry("optimizer", "paddlecli.compiler.optimizer")
 SCHEDULES = Registry("schedule", "paddlecli.engine.schedule")
-METRICS = Registry("metric", "paddlecli.engine.metrics", "paddlecli.engine.bleu")
+METRICS = Registry(
+    "metric", "paddlecli.engine.metrics", "paddlecli.engine.bleu", "paddlecli.engine.picture_metrics"
+)
 DATASETS = Registry("data set", "paddlecli.data.cards", "paddlecli.data.readers")
 READERS = Registry("reader", "paddlecli.data.readers")
 TRANSFORMS = Registry("transform", "paddlecli.data.transforms")
-CALLBACKS = Registry("callback", "paddlecli.engine.callbacks")
+CALLBACKS = Registry("callback", "paddlecli.engine.callbacks", "paddlecli.engine.drawing")

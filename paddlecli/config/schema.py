@@ -19,8 +19,9 @@ from paddlecli.config.sections import (
     Section,
     complain,
     pick_optimizer,
+    pick_weights,
 )
-from paddlecli.config.types import Count, Name, Natural, NonNegative, Positive
+from paddlecli.config.types import Count, Fraction, Name, Natural, NonNegative, Positive
 
 MetricName = Annotated[
     str,
@@ -117,6 +118,25 @@ AnyOptimizer = Annotated[
 ]
 
 
+ClassWeights = Annotated[
+    Annotated[Literal["balanced"], Tag("<word>")]
+    | Annotated[tuple[NonNegative, ...], Field(min_length=1, strict=False), Tag("<list>")]
+    | Annotated[dict[Name, NonNegative], Field(min_length=1), Tag("<mapping>")],
+    Discriminator(pick_weights),
+]
+
+
+class Ema(Section):
+    """Averages of the weights over the steps, average = decay * average + (1 - decay) * weight: they
+    are what is evaluated and saved; training itself goes on with the weights."""
+
+    decay: Fraction = 0.999
+    """How much of the average each step keeps."""
+    warmup: bool = True
+    """Keep less in the first steps, (1 + n) / (10 + n) in step n, until that is more than `decay`: the
+    average then soon forgets the initial values."""
+
+
 class Train(Section):
     """The loop."""
 
@@ -158,6 +178,17 @@ class Train(Section):
     file instead of the initial values."""
     allow_partial: bool = False
     """Let `init_from` take the arrays that fit, and leave the initial values of all others."""
+    init_skip: Names = ()
+    """Patterns of the arrays that `init_from` does not load, such as `fc/*` for a new head: they keep
+    their initial values, and all others must fit."""
+    class_weights: ClassWeights | None = None
+    """How much the samples of each class count in the training loss: a list in the order of the classes,
+    a mapping by their names (1 for those left out), or `balanced`, which makes the classes of the train
+    split count alike. The evaluation's loss is not weighted."""
+    label_smoothing: Fraction = 0.0
+    """Share of a label that is spread evenly over all classes, in the training loss."""
+    ema: Ema | None = None
+    """Averages of the weights, which are then evaluated and saved; none if left out."""
     loop: Names = ()
     """Entries that one iteration runs, in order; the one training step if left out."""
 
@@ -177,6 +208,8 @@ class Train(Section):
             complain("`overfit` and `limit_batches` both say how many batches there are", "overfit")
         if self.allow_partial and self.init_from is None:
             complain("`allow_partial` has a meaning with `init_from` only", "allow_partial")
+        if self.init_skip and self.init_from is None:
+            complain("`init_skip` has a meaning with `init_from` only", "init_skip")
         return self
 
 
@@ -250,6 +283,21 @@ class Bounds(Section):
         return low <= value <= high
 
 
+class Pictures(Section):
+    """An output [N, channels, height, width] that is pictures, grey or in colours."""
+
+    low: float = 0.0
+    """The value that is black."""
+    high: float = 1.0
+    """The value that is white, or the whole of a colour."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Pictures:
+        if self.low == self.high:
+            complain("`low` and `high` are the same number", "high")
+        return self
+
+
 class Predict(Section):
     """What `predict` reports."""
 
@@ -259,3 +307,6 @@ class Predict(Section):
     """How many classes a record lists, the most probable first."""
     labels: Names | None = None
     """Names of the classes; those of the data set if left out."""
+    pictures: Pictures | None = None
+    """The output is pictures: which of its values are black and white. Class numbers [N, height, width]
+    are pictures without it."""

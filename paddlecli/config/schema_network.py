@@ -184,6 +184,9 @@ class ParameterSettings(Section):
     """Whether the optimizer's clipping concerns them."""
     trainable: bool | None = None
     """False freezes them: no gradient, no update."""
+    batch_norm: Literal["keep", "update"] | None = None
+    """What training does to batch norms that are frozen: `keep`, the default, normalises by their running
+    statistics and leaves those as they are; `update` normalises by the batch and moves them."""
 
 
 class NamedModel(Named):

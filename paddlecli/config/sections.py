@@ -54,6 +54,13 @@ def pick_argument(value: Any) -> str:
     return "<argument>" if isinstance(value, str) and value[:1] == "$" else "<number>"
 
 
+def pick_weights(value: Any) -> str:
+    """Branch of weights by class: a word, a list, or a mapping."""
+    if isinstance(value, list | tuple):
+        return "<list>"
+    return "<mapping>" if isinstance(value, dict) else "<word>"
+
+
 def pick_model(value: Any) -> str:
     """A network is named unless it has a key that only written ones have."""
     keys = value if isinstance(value, dict) else {}

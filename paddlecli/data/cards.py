@@ -62,6 +62,12 @@ class CardPreprocess(CardModel):
     """Factor of each value."""
     shift: float = 0.0
     """What is added to the product."""
+    channels: tuple[tuple[float, float], ...] = ()
+    """Factor and summand of each channel of a picture, in place of `scale` and `shift`."""
+
+    def made(self) -> Preprocess:
+        """The same as the other rooms see it."""
+        return Preprocess(self.dtype, self.scale, self.shift, self.channels)
 
 
 class CardField(CardModel):
@@ -102,7 +108,7 @@ class CardField(CardModel):
             tuple(self.axes),
             self.classes,
             tuple(self.names),
-            Preprocess(p.dtype, p.scale, p.shift) if p else None,
+            p.made() if p else None,
             tuple(self.columns),
             vocabulary=self.vocabulary,
         )

@@ -176,11 +176,23 @@ class Split:
         return {}
 
     @property
+    def stored(self) -> Mapping[str, Column]:
+        """All that is kept of the split, from which it can be made again; the fields themselves unless
+        some are made when they are taken."""
+        return self.columns
+
+    @property
     def row_bytes(self) -> int:
         """Bytes of a row that is made, without what is in columns."""
         return sum(
             math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in self.made.values()
         )
+
+    def row(self, field: str, index: int) -> NDArray[Any] | list[Any]:
+        """One row of a field, as evaluation sees it."""
+        if field in self.columns:
+            return self.columns[field].row(index)
+        return self.take(np.asarray([index], np.int64))[field].row(0)
 
     def take(self, rows: Rows, epoch: int | None = None) -> dict[str, Column]:
         """The given rows of every column. With `epoch` as training sees them in that epoch (from 0),

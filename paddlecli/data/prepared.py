@@ -44,6 +44,8 @@ _CODE = (
 """What decides what columns hold."""
 
 Make = Callable[[], Dataset]
+MakeSplit = Callable[[str, Mapping[str, Column]], Split]
+"""From a split's name and what is stored of it."""
 
 
 def root(name: str) -> Path:
@@ -94,6 +96,7 @@ def dataset(
     arguments: Mapping[str, Any],
     files: Mapping[str, Found],
     make: Make,
+    split: MakeSplit = Split,
 ) -> Dataset:
     """The data set, mapped from the disk if it was prepared before, else made and kept. Where it
     cannot be kept, a remark of its spec says so.
@@ -104,12 +107,13 @@ def dataset(
         arguments: the reader's settings as plain data.
         files: what is read.
         make: reads them.
+        split: makes a split of what is stored of it.
     """
     from filelock import FileLock
 
     key, source = key_of(spec, card, arguments, files)
     folder = root(spec.name) / key
-    found = load(folder, spec)
+    found = load(folder, spec, split)
     if found is not None:
         return found
     try:
@@ -119,8 +123,8 @@ def dataset(
     except OSError as error:
         return _not_kept(make(), folder.parent, error)
     try:
-        found = load(folder, spec)  # another process may have made it meanwhile
-        return found if found is not None else _kept(make(), folder, source)
+        found = load(folder, spec, split)  # another process may have made it meanwhile
+        return found if found is not None else _kept(make(), folder, source, split)
     finally:
         lock.release()
 
@@ -131,13 +135,13 @@ def _not_kept(made: Dataset, folder: Path, error: OSError) -> Dataset:
     return made
 
 
-def _kept(made: Dataset, folder: Path, source: str) -> Dataset:
+def _kept(made: Dataset, folder: Path, source: str, split: MakeSplit) -> Dataset:
     try:
         save(made, folder, source)
     except OSError as error:
         return _not_kept(made, folder, error)
     _clear(folder, source)
-    found = load(folder, made.spec)
+    found = load(folder, made.spec, split)
     return made if found is None else found
 
 
@@ -165,7 +169,7 @@ def save(made: Dataset, folder: Path, source: str = "") -> None:
     try:
         arrays = _Arrays(temporary)
         splits = {
-            name: {field: arrays.column(column) for field, column in split.columns.items()}
+            name: {field: arrays.column(column) for field, column in split.stored.items()}
             for name, split in made.splits.items()
         }
         for name, vocabulary in made.vocabularies.items():
@@ -214,13 +218,13 @@ class _Arrays:
         return number
 
 
-def load(folder: Path, spec: DatasetSpec) -> Dataset | None:
+def load(folder: Path, spec: DatasetSpec, split: MakeSplit = Split) -> Dataset | None:
     """What `save` wrote; None if it is not there or damaged."""
     try:
         meta = json.loads((folder / _META).read_text("utf-8"))
         arrays = [_mapped(folder / f"{i:03d}.npy", size) for i, size in enumerate(meta["sizes"])]
         splits = {
-            name: Split(name, {f: _column(arrays, numbers) for f, numbers in columns.items()})
+            name: split(name, {f: _column(arrays, numbers) for f, numbers in columns.items()})
             for name, columns in meta["splits"].items()
         }
         vocabularies = {

@@ -42,10 +42,12 @@ class Record:
 
 @dataclass(frozen=True)
 class File:
-    """One file of the command line: its name for records, and how to get its bytes."""
+    """One file of the command line: its name for records, how to get its bytes, and the folder named
+    after a class that it lies in, if it does."""
 
     name: str
     read: Callable[[], bytes]
+    folder: str = ""
 
 
 def guarded(name: str, make: Callable[[], Record]) -> Record:
@@ -59,7 +61,7 @@ def label_of(given: Mapping[str, str]) -> str:
     return " ".join(f"{k}={v}" for k, v in given.items())
 
 
-def file_of(path: Path, name: str | None = None) -> File:
+def file_of(path: Path, name: str | None = None, folder: str = "") -> File:
     def read() -> bytes:
         try:
             return path.read_bytes()
@@ -68,7 +70,7 @@ def file_of(path: Path, name: str | None = None) -> File:
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from None
 
-    return File(name or str(path), read)
+    return File(name or str(path), read, folder)
 
 
 def _image_records(spec: Spec, file: File) -> Iterator[Record]:
@@ -267,7 +269,8 @@ def _divided(spec: Spec, name: str, arrays: Arrays) -> Record:
 @dataclass(frozen=True)
 class Kind:
     """One kind: its reader of files, its reader of fields, the files that a folder is searched for,
-    what it takes in words, an example for hints, and its reader of texts where it takes them."""
+    what it takes in words, an example for hints, its reader of texts where it takes them, and whether
+    folders inside a folder may be named after classes."""
 
     records: Callable[[Spec, File], Iterator[Record]]
     from_fields: Callable[[Spec, Mapping[str, str]], Record]
@@ -275,6 +278,7 @@ class Kind:
     takes: str
     example: str
     from_text: Callable[[Spec, str], Record] | None = None
+    folders: bool = False
 
 
 KINDS = {
@@ -284,6 +288,7 @@ KINDS = {
         images.SUFFIXES,
         "pictures",
         "paddlecli predict RUN picture.png",
+        folders=True,
     ),
     "table": Kind(
         _table_records,

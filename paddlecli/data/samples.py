@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paddlecli.data.columns import Column, Dataset, Split, Statistics
+from paddlecli.data.columns import Dataset, Split, Statistics
 from paddlecli.data.formats import images
 from paddlecli.data.spec import FieldSpec
 from paddlecli.errors import DataError
@@ -34,9 +34,11 @@ def lines(dataset: Dataset, split: str, count: int) -> list[str]:
         drawn: list[str] = []
         for field in dataset.spec.fields:
             if field.dtype == "uint8" and len(field.shape) == 3 and field.shape[0] in (1, 3):
-                value = np.asarray(dataset[split].columns[field.name].row(index))
+                value = np.asarray(dataset[split].row(field.name, index))
                 row[field.name] = f"{field.shape[2]}x{field.shape[1]} pixels"
                 drawn += _drawn(value.mean(axis=0))
+            elif field.dtype == "uint8" and len(field.shape) == 2:
+                row[field.name] = _classes(field, np.asarray(dataset[split].row(field.name, index)))
             elif field.vocabulary in dataset.vocabularies:
                 drawn += _worded(dataset, split, field, index)
         found += [json.dumps(row), *drawn]
@@ -45,11 +47,19 @@ def lines(dataset: Dataset, split: str, count: int) -> list[str]:
 
 def _worded(dataset: Dataset, split: str, field: FieldSpec, index: int) -> list[str]:
     """The words of ids; labels show their names already."""
-    value = dataset[split].columns[field.name].row(index)
+    value = dataset[split].row(field.name, index)
     if isinstance(value, list) or value.ndim != 1:
         return []
     words = dataset.vocabularies[str(field.vocabulary)].decode(value.tolist())
     return [f"  {field.name}: {' '.join(words)}"]
+
+
+def _classes(field: FieldSpec, mask: NDArray[Any]) -> str:
+    """The classes of a mask's pixels, the most common first."""
+    ids, counts = np.unique(mask, return_counts=True)
+    order = ids[np.argsort(-counts, kind="stable")].tolist()
+    known = dict(enumerate(field.names))
+    return f"{mask.shape[1]}x{mask.shape[0]} of {', '.join(known.get(i, str(i)) for i in order)}"
 
 
 def _drawn(plane: NDArray[Any]) -> list[str]:
@@ -60,11 +70,11 @@ def _drawn(plane: NDArray[Any]) -> list[str]:
 
 
 def _plain_row(dataset: Dataset, part: Split, index: int) -> dict[str, Any]:
-    return {f.name: _plain(dataset, f, part.columns[f.name], index) for f in dataset.spec.fields}
+    return {f.name: _plain(dataset, f, part, index) for f in dataset.spec.fields}
 
 
-def _plain(dataset: Dataset, field: FieldSpec, column: Column, index: int) -> Any:
-    value = column.row(index)
+def _plain(dataset: Dataset, field: FieldSpec, part: Split, index: int) -> Any:
+    value = part.row(field.name, index)
     if isinstance(value, list):
         return [np.asarray(v).tolist() for v in value]
     if field.columns:
@@ -109,11 +119,12 @@ def _write_pictures(dataset: Dataset, split: str, count: int, folder: Path) -> l
     written = []
     for index in range(min(count, len(part))):
         labels = "".join(
-            f"-{f.name}{_plain(dataset, f, part.columns[f.name], index)}"
+            f"-{f.name}{_plain(dataset, f, part, index)}"
             for f in dataset.spec.labels()
+            if not f.shape
         )
         path = folder / f"{dataset.spec.name}-{split}-{index:05d}{labels}.png"
-        path.write_bytes(images.png(np.asarray(part.columns[picture.name].row(index))))
+        path.write_bytes(images.png(np.asarray(part.row(picture.name, index))))
         written.append(path)
     return written
 

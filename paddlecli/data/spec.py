@@ -16,7 +16,8 @@ Role = Literal["input", "label"]
 
 @dataclass(frozen=True)
 class Preprocess:
-    """What the plan does to a stored value: cast to `dtype`, then `value * scale + shift`.
+    """What the plan does to a stored value: cast to `dtype`, then `value * scale + shift`; with
+    `channels` each channel of a picture has a scale and a shift of its own instead.
 
     Data stay in memory in their stored type; the model builder turns this into plan nodes.
     """
@@ -24,10 +25,11 @@ class Preprocess:
     dtype: str
     scale: float = 1.0
     shift: float = 0.0
+    channels: tuple[tuple[float, float], ...] = ()
 
     def is_affine(self) -> bool:
         """True if more than a cast is asked for."""
-        return self.scale != 1.0 or self.shift != 0.0
+        return self.scale != 1.0 or self.shift != 0.0 or bool(self.channels)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -249,6 +250,13 @@ def predict(
     arrays: Mapping[str, Any] | None = None,
     batch_size: int | None = None,
     save_preprocessed: str | Path | None = None,
+    lists: Sequence[str | Path] = (),
+    recursive: bool = True,
+    top: int | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+    pictures: str | Path | None = None,
+    grid: str | Path | None = None,
     code: Code = (),
     threads: int | None = None,
     device: str | None = None,
@@ -263,6 +271,13 @@ def predict(
         arrays: by input of the network, all rows in one array, as the data set stores them.
         batch_size: inputs that are run together; no answer depends on it.
         save_preprocessed: a folder that gets what the network sees of each input.
+        lists: files with a path a line, `-` for stdin.
+        recursive: look for files in the folders inside a folder too.
+        top: classes that an answer lists, the most probable first; what the recipe says if None.
+        samples: instead of inputs, how many samples a network makes up that reads none.
+        seed: start of its random numbers.
+        pictures: a folder that gets each output that is a picture, as PNG.
+        grid: a PNG file that gets all of them.
         code: Python files with code of your own.
         threads: of the core; results do not change.
         device: `cpu`, `cuda`, `cuda:1` or `auto`.
@@ -272,7 +287,7 @@ def predict(
         UsageError: nothing to predict, or it does not fit the model.
     """
     from paddlecli.engine import stored
-    from paddlecli.engine.predict import Predictions, Predictor, model_of, records_of
+    from paddlecli.engine.predict import Predictions, Predictor, album_of, model_of, records_of
 
     files = load_code(code)
     pairs = (
@@ -281,10 +296,14 @@ def predict(
     model = model_of(
         run if isinstance(run, str) else str(run.path if isinstance(run, RunDir) else run), files
     )
+    if top is not None:
+        model = replace(model, report={**model.report, "top": top})
     with stored.asking(model.report, files):
         records = records_of(
-            model, [str(p) for p in inputs], pairs, texts, arrays, save_preprocessed
-        )
+            model, [str(p) for p in inputs], pairs, texts, arrays, save_preprocessed,
+            [str(p) for p in lists], recursive, samples,
+        )  # fmt: skip
     records = stored.asked(model.report, files, records)
     with settings.flags(threads=threads, device=device):
-        return Predictions(Predictor(model, batch_size=batch_size), records)
+        predictor = Predictor(model, batch_size=batch_size, seed=seed)
+    return Predictions(predictor, records, album_of(predictor, pictures, grid))

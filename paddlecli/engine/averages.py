@@ -43,14 +43,16 @@ def keys_of(calls: Sequence[Call]) -> dict[tuple[int, int], str]:
 def by_iteration(
     keys: Mapping[tuple[int, int], str], work: Work, results: NDArray[np.float64], iterations: int
 ) -> dict[str, NDArray[np.float64]]:
-    """The reported numbers of the first `iterations` iterations; parts of a batch are added."""
+    """The reported numbers of the first `iterations` iterations; parts of a batch are added, and of an entry that runs more
+    than once in an iteration the mean is taken."""
     stop = int(np.searchsorted(work.iterations, iterations))
     found = {key: np.zeros(iterations) for key in keys.values()}
     for (entry, column), key in keys.items():
         steps = np.flatnonzero(work.entries[:stop] == entry)
-        found[key] += np.bincount(
-            work.iterations[steps], weights=results[steps, column], minlength=iterations
-        )
+        at = work.iterations[steps]
+        turns = np.bincount(at, weights=work.firsts[steps] == 0, minlength=iterations)
+        total = np.bincount(at, weights=results[steps, column], minlength=iterations)
+        found[key] += total / np.maximum(turns, 1)
     return found
 
 

@@ -1,4 +1,4 @@
-"""`bench`: training steps timed on generated data of a recipe's shapes."""
+"""`bench`: training steps, or forward passes, timed on generated data of a recipe's shapes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from paddlecli.compiler.artifact import Artifact
+from paddlecli.compiler.pipeline import compile_graph
 from paddlecli.config.recipe import Recipe
 from paddlecli.data.opening import open_dataset
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.engine.machine import Machine, ProfileRow
+from paddlecli.engine.modeldir import restricted
 from paddlecli.engine.prepare import fields_of, prepare
 from paddlecli.engine.rates import LearningRates
-from paddlecli.engine.requests import Maker
-from paddlecli.errors import NumericalError
+from paddlecli.engine.requests import Call, Maker
+from paddlecli.errors import ConfigError, NumericalError
+from paddlecli.graph.ir import Graph
+from paddlecli.models.build import build
 
 if TYPE_CHECKING:
     from paddlecli.data.columns import Dataset
@@ -66,20 +71,26 @@ class Timing:
         )
 
 
-def bench(recipe: Recipe, steps: int, threads: int | None = None, profile: bool = False) -> Timing:
-    """Times `steps` training steps after a warm-up.
+def bench(
+    recipe: Recipe, steps: int, threads: int | None = None, profile: bool = False, predict: bool = False
+) -> Timing:  # fmt: skip
+    """Times `steps` training steps after a warm-up; with `predict` forward passes of the entry that predicts.
 
     Raises:
-        ConfigError: the recipe cannot be trained.
+        ConfigError: the recipe cannot be trained, or has no outputs to predict.
     """
     spec = fields_of(recipe)
-    prepared = prepare(recipe, spec)
-    data = _data(recipe, spec)
-    machine = Machine(prepared.artifact, threads=threads, profile=profile)
-    machine.write(prepared.graph.initial_values(recipe.train.seed))
-    split, size = data["train"], recipe.train.batch_size
-    rates = LearningRates(recipe, steps, max(1, len(split) // size))
-    runner = _Runner(machine, Maker(prepared.artifact, prepared.calls, spec, split, size, rates))
+    split, size = generated(recipe, spec)["train"], recipe.train.batch_size
+    if predict:
+        graph, artifact, calls = _forward(recipe, spec)
+        rates = None
+    else:
+        prepared = prepare(recipe, spec)
+        graph, artifact, calls = prepared.graph, prepared.artifact, prepared.calls
+        rates = LearningRates(recipe, steps, max(1, len(split) // size))
+    machine = Machine(artifact, threads=threads, profile=profile)
+    machine.write(graph.initial_values(recipe.train.seed))
+    runner = _Runner(machine, Maker(artifact, calls, spec, split, size, rates))
     runner.run(1)
     startup = since_process_start()
     per_step = runner.warm_up()
@@ -91,6 +102,16 @@ def bench(recipe: Recipe, steps: int, threads: int | None = None, profile: bool 
         1e3 * statistics.median(pieces), 1e3 * min(pieces), size / statistics.median(pieces), peak_rss_mb(), startup,
         machine.allocations_in_steps(), machine.profile() if profile else (),
     )  # fmt: skip
+
+
+def _forward(recipe: Recipe, spec: DatasetSpec) -> tuple[Graph, Artifact, tuple[Call, ...]]:
+    """The network, what predicts of it, and that one call."""
+    graph = build(recipe, spec)
+    name = graph.roles.get("predict")
+    if name is None:
+        raise ConfigError(f"{recipe.source or recipe.name}: this network has no outputs to predict")
+    artifact = compile_graph(restricted(graph, ("predict",)))
+    return graph, artifact, (Call(artifact.entries[name]),)
 
 
 class _Runner:
@@ -136,7 +157,8 @@ class _Runner:
         return [self.run(count) / count for count in counts]
 
 
-def _data(recipe: Recipe, spec: DatasetSpec) -> Dataset:
+def generated(recipe: Recipe, spec: DatasetSpec) -> Dataset:
+    """What is timed: a few batches of the recipe's fields; its own data where they are generated."""
     size = {"samples": _BATCHES * recipe.train.batch_size, "test_samples": 0}
     if spec.generated and recipe.data is not None:
         return open_dataset(recipe.data.name, {**recipe.data.arguments, **size})

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from paddlecli.engine.loop import Trainer
+    from paddlecli.ops.spec import Spec
 
 STATE = "callbacks"
 """Key of a checkpoint's state: what callbacks remember."""
@@ -98,6 +99,11 @@ class Progress:
         return self._trainer.place.epoch
 
     @property
+    def batch(self) -> int:
+        """Batches of the present epoch that are done."""
+        return self._trainer.place.batch
+
+    @property
     def losses(self) -> Mapping[str, float]:
         """What the newest step reported (`loss`, gradient norms), by name; empty before the first."""
         return self._trainer.newest
@@ -110,6 +116,33 @@ class Progress:
     def parameters(self) -> dict[str, NDArray[np.generic]]:
         """Copies of all parameters and states, by name."""
         return self._trainer.means.machine.arrays(self._trainer.prepared.graph)[0]
+
+    def output(self, name: str | None = None) -> tuple[str, Spec]:
+        """An output that `predict` gives, the one that the recipe reports or the first if none is named: its
+        name and its symbolic shape.
+
+        Raises:
+            ConfigError: there is none of that name.
+        """
+        graph = self._trainer.prepared.graph
+        entry = graph.entries.get(graph.roles.get("predict", ""))
+        have = {} if entry is None else entry.outputs
+        wanted = name or self.recipe.predict.output or next(iter(have), "")
+        if wanted not in have:
+            raise ConfigError(
+                f"no output `{wanted}`" if wanted else "the network has no outputs to predict",
+                hint=f"there are {', '.join(have)}" if have else "name some under `outputs`",
+            )
+        return wanted, have[wanted].spec
+
+    def outputs(self, count: int) -> Mapping[str, NDArray[np.generic]]:
+        """What `predict` would give now for the first `count` samples of the split that is evaluated (of the
+        train split if none is), by output; noise is drawn as for a first step. Empty after a signal."""
+        return self._trainer.outputs(count)
+
+    def log(self, event: str, values: Mapping[str, Any]) -> None:
+        """An event of a kind of its own in `metrics.jsonl`, as JSON can hold it."""
+        self._trainer.means.log.add(event, self.step, values)
 
     def say(self, text: str) -> None:
         """A line for the log, and for whoever watches."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paddlecli.config.recipe import Recipe
-from paddlecli.engine import initial, measures
+from paddlecli.engine import balance, initial, measures
 from paddlecli.engine.machine import Machine
 from paddlecli.engine.prepare import data_of, fields_of, loader_of, prepare
 from paddlecli.engine.report import plural
@@ -52,7 +52,7 @@ def check(recipe: Recipe) -> DryRun:
     Raises:
         ConfigError, DataError, PaddleCliError: whatever `train` would have met before step 1.
     """
-    recipe = initial.resolved(recipe)
+    recipe = balance.resolved(initial.resolved(recipe))
     prepared = prepare(recipe, fields_of(recipe))
     start = initial.start_of(recipe, prepared.graph)
     data = data_of(recipe)
@@ -60,7 +60,8 @@ def check(recipe: Recipe) -> DryRun:
     measures.watch_of(prepared, data, machine)
     loader, train = loader_of(recipe, data), recipe.train
     total = train.epochs * len(loader)
-    notes = (*data.spec.remarks, *prepared.artifact.notes)
+    said = (prepared.learning(), balance.text(recipe, data))
+    notes = (*filter(None, said), *data.spec.remarks, *prepared.artifact.notes)
     return DryRun(
         recipe.name,
         prepared.parameters,

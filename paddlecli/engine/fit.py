@@ -10,7 +10,7 @@ from paddlecli import settings
 from paddlecli.config.load import load_recipe
 from paddlecli.config.recipe import Recipe
 from paddlecli.data.columns import Dataset
-from paddlecli.engine import callbacks, eventlog, initial, measures, modeldir, rundir, stored
+from paddlecli.engine import balance, callbacks, eventlog, initial, measures, modeldir, rundir, stored
 from paddlecli.engine.checkpoint import Snapshot
 from paddlecli.engine.display import Display, Quiet
 from paddlecli.engine.machine import Machine
@@ -53,7 +53,7 @@ def fit(recipe: Recipe, options: Options | None = None, display: Display | None 
         Interrupted: a second signal came.
     """
     options = options or Options()
-    recipe = initial.resolved(recipe)
+    recipe = balance.resolved(initial.resolved(recipe))
     prepared = prepare(recipe, fields_of(recipe))
     start = initial.start_of(recipe, prepared.graph)
     data = data_of(recipe)
@@ -120,6 +120,9 @@ def changes(run: RunDir, recipe: Recipe) -> list[str]:
     for values in (old, new):
         # written out when the run was started
         _cut(values, "train.init_from")
+    if new.get("train", {}).get("class_weights") == balance.BALANCED:
+        for values in (old, new):
+            _cut(values, "train.class_weights")
     odd = sorted(_differing(old, new))
     if odd:
         raise UsageError(

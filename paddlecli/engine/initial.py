@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paddlecli import assets
+from paddlecli.config.nodes import close_names
 from paddlecli.config.recipe import Recipe
 from paddlecli.engine import modeldir, rundir
 from paddlecli.engine.checkpoint import MODEL
-from paddlecli.errors import RunError
+from paddlecli.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,12 +50,14 @@ class Start:
         path: the safetensors file; `sha256` of its bytes, in hexadecimal.
         values: the arrays that are taken, by name.
         differences: what was not taken or keeps its initial values.
+        skipped: the arrays that `train.init_skip` names, of the network or the file.
     """
 
     path: Path
     sha256: str
     values: Mapping[str, NDArray[np.generic]]
     differences: tuple[Difference, ...]
+    skipped: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """What run.json says of it."""
@@ -70,8 +74,8 @@ class Start:
     def text(self) -> str:
         """What is said when training starts: one line, or a table where only a part was taken."""
         head = f"starting from {self.path}: {len(self.values)} arrays"
-        if not self.differences:
-            return head
+        if {d.name for d in self.differences} <= set(self.skipped):
+            return f"{head}; not loaded: {', '.join(self.skipped)}" if self.skipped else head
         taken = [f"  taken       {name}" for name in sorted(self.values)]
         return "\n".join(
             [f"{head} taken, {len(self.differences)} not", *taken, *_table(self.differences)]
@@ -125,6 +129,7 @@ def start_of(recipe: Recipe, graph: Graph) -> Start | None:
     path = Path(recipe.train.init_from)
     values, _ = modeldir.read_weights(path)
     tensors = {**graph.parameters, **graph.states}
+    skipped = _skipped(recipe, list(dict.fromkeys([*tensors, *values])))
     wanted = {name: tuple(d.coefficient for d in t.spec.shape) for name, t in tensors.items()}
     found = {name: tuple(v.shape) for name, v in values.items()}
     differences = tuple(
@@ -132,18 +137,52 @@ def start_of(recipe: Recipe, graph: Graph) -> Start | None:
         for name in sorted(wanted.keys() | found.keys())
         if wanted.get(name) != found.get(name)
     )
-    fitting = {n: v for n, v in values.items() if wanted.get(n) == found[n]}
-    if differences and not (recipe.train.allow_partial and fitting):
-        _refuse(recipe, path, differences, len(fitting))
+    skips = set(skipped)
+    fitting = {n: v for n, v in values.items() if wanted.get(n) == found[n] and n not in skips}
+    odd = tuple(d for d in differences if d.name not in skips)
+    if odd and not (recipe.train.allow_partial and fitting):
+        _refuse(recipe, path, odd, len(fitting))
     _check_finite(path, fitting)
-    return Start(path, hashlib.sha256(path.read_bytes()).hexdigest(), fitting, differences)
+    left = [Difference(n, wanted.get(n), found.get(n)) for n in skipped]
+    told = tuple(sorted((*odd, *left), key=lambda d: d.name))
+    return Start(path, hashlib.sha256(path.read_bytes()).hexdigest(), fitting, told, skipped)
+
+
+def _skipped(recipe: Recipe, names: Sequence[str]) -> tuple[str, ...]:
+    """The arrays that `train.init_skip` leaves alone.
+
+    Raises:
+        ConfigError: a pattern fits none.
+    """
+    found: list[str] = []
+    for place, pattern in enumerate(recipe.train.init_skip):
+        fitting = [n for n in names if fnmatch.fnmatchcase(n, pattern)]
+        if not fitting:
+            near = close_names(pattern, [*names, *_folders(names)])
+            raise ConfigError(
+                f"train.init_skip: `{pattern}` fits no array of the network or the file",
+                hint=f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names[:8])}",
+                where=[recipe.where(("train", "init_skip", place))],
+            )
+        found += fitting
+    return tuple(dict.fromkeys(found))
+
+
+def _folders(names: Sequence[str]) -> list[str]:
+    """`fc/*` for all arrays of a layer."""
+    return list(dict.fromkeys(f"{n.rpartition('/')[0]}/*" for n in names if "/" in n))
 
 
 def _refuse(recipe: Recipe, path: Path, differences: tuple[Difference, ...], fitting: int) -> None:
     head = (
         f"train.init_from: {path}: {len(differences)} arrays do not fit the network, {fitting} do"
     )
-    advice = "--allow-partial (train.allow_partial) takes those that fit; the others keep their initial values"
+    own = [d.name for d in differences if d.network is not None] or [d.name for d in differences]
+    layers = _folders(own) if len(_folders(own)) <= 3 else ["LAYER/*"]
+    advice = (
+        f"for a new head, `train: {{init_skip: [{', '.join(layers)}]}}` loads all others; --allow-partial "
+        "(train.allow_partial) takes what fits; either way the rest keeps its initial values"
+    )
     raise RunError(
         "\n".join([head, *_table(differences)]),
         hint=advice if fitting else "not one array fits: is it the network that you mean?",

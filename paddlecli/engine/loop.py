@@ -11,14 +11,14 @@ which events are before it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from paddlecli.data.columns import Dataset, Rows
+from paddlecli.data.columns import Dataset
 from paddlecli.engine import finite, modeldir
 from paddlecli.engine.ahead import Ahead
 from paddlecli.engine.averages import FINITE, by_iteration, keys_of, reporters
@@ -33,16 +33,17 @@ from paddlecli.engine.place import Place
 from paddlecli.engine.prepare import Prepared, loader_of
 from paddlecli.engine.rates import LearningRates
 from paddlecli.engine.report import Status, listed
-from paddlecli.engine.requests import Maker, Pace, Work
+from paddlecli.engine.requests import TURN, Call, Maker, Pace, Work
 from paddlecli.engine.rundir import RunDir
+from paddlecli.engine.stock import Stock
 from paddlecli.engine.watch import Reason, Watch
 from paddlecli.errors import NumericalError
 
 
 @dataclass(frozen=True)
 class Means:
-    """What the loop works with beside recipe and data. `gather` is the thread that gathers streamed data; without it the core
-    gathers."""
+    """What the loop works with beside recipe and data. `ahead` is the thread that makes requests ahead; `streamed` data
+    are gathered there, others by the core."""
 
     machine: Machine
     watch: Watch
@@ -52,7 +53,8 @@ class Means:
     display: Display
     worker: Worker
     signals: Signals
-    gather: Executor | None = None
+    ahead: Executor
+    streamed: bool = False
     deadline: float | None = None
 
 
@@ -69,7 +71,8 @@ class Trainer:
             prepared.artifact, prepared.calls, prepared.spec, data["train"], train.batch_size,
             self.rates,
         )  # fmt: skip
-        self._ahead = None if means.gather is None else Ahead(self.maker, means.gather)
+        self._ahead = Ahead(self.maker, means.ahead) if means.streamed else None
+        self._stock = Stock(self.maker, self.loader, self._certain, means.ahead)
         self.evaluator = evaluator_of(prepared, data, means.machine)
         self._reporters = [(prefix, entries[0]) for prefix, entries in reporters(prepared.calls)]
         self._keys = keys_of(prepared.calls)
@@ -81,9 +84,9 @@ class Trainer:
         self.callbacks = Callbacks(self, prepared.callbacks)
         self.newest: dict[str, float] = {}
         self._pace = Pace()
-        self._order: tuple[int, Rows] | None = None
         self._saved = place.state() if place.step else None
         self._seconds = 0.0
+        self._waited = self._stepping = 0.0
         self._trained = 0
         self._began = time.monotonic()
         self._first = place.step
@@ -158,7 +161,9 @@ class Trainer:
 
     # -- a request --------------------------------------------------------------------------------------------------
     def _advance(self) -> None:
+        began = time.perf_counter()
         work = self._work()
+        self._waited += time.perf_counter() - began
         outcome = self._run_whole(work)
         done = int(work.iterations[outcome.done - 1]) + (not outcome.halted) if outcome.done else 0
         if done:
@@ -169,6 +174,7 @@ class Trainer:
             )
             self._show(work, values, done)
             self.newest = {k: float(v[-1]) for k, v in values.items()}
+        self._stepping += time.perf_counter() - began
         if outcome.halted:
             raise self._not_finite(work, outcome)
         if done:
@@ -180,8 +186,13 @@ class Trainer:
         place, most = self.place, self._until_event()
         count = self.maker.fits(self._pace.count(most))
         if self._ahead is not None:
-            return self._ahead.make(self._rows(), place.batch, count, place.step, most, place.epoch)
-        return self.maker.make(self._rows(), place.batch, count, place.step)
+            order = self.loader.order(place.epoch)
+            return self._ahead.make(order, place.batch, count, place.step, most, place.epoch)
+        return self._stock.take(place.epoch, place.batch, place.step, count, self._pace.fitting)
+
+    def _certain(self, step: int) -> int:
+        """Whole epochs from iteration `step` on that are trained at rates known now; early stopping may still end them."""
+        return 0 if self.rates.watching else (self.total_steps - step) // len(self.loader)
 
     def _until_event(self) -> int:
         """Iterations to the next end of epoch, checkpoint, callback or last step."""
@@ -195,10 +206,16 @@ class Trainer:
         wanted = self.callbacks.until(place.step)
         return min(limits if wanted is None else [*limits, wanted])
 
-    def _rows(self) -> Rows:
-        if self._order is None or self._order[0] != self.place.epoch:
-            self._order = (self.place.epoch, self.loader.order(self.place.epoch))
-        return self._order[1]
+    def outputs(self, count: int) -> Mapping[str, NDArray[np.generic]]:
+        """What the entry that predicts gives for the first `count` samples of the split that is evaluated, or of the train split,
+        with the present parameters; empty where a signal came in between."""
+        entry = self.prepared.artifact.entries[self.prepared.graph.roles["predict"]]
+        split = self.maker.split if self.evaluator is None else self.evaluator.split
+        rows = np.arange(min(count, len(split)), dtype=np.int64)
+        maker = Maker(self.prepared.artifact, [Call(entry)], self.prepared.spec, split, max(1, rows.size))
+        work = maker.make(rows, 0, 1, 0)
+        found = self._run(lambda: self.means.machine.run(work, split, outputs=True)).outputs
+        return found[0] if found else {}
 
     def _run(self, request: Callable[[], Outcome]) -> Outcome:
         return self.means.worker.call(request)
@@ -264,7 +281,7 @@ class Trainer:
 
     def _not_finite(self, work: Work, outcome: Outcome) -> NumericalError:
         bad = outcome.done - 1
-        step = int(work.steps[bad])
+        step = int(work.steps[bad]) % TURN
         rows = work.rows[work.starts[bad] : work.starts[bad] + work.counts[bad]].tolist()
         entry = next(c.entry for c in self.prepared.calls if c.entry.index == work.entries[bad])
         numbers = dict(zip(entry.fetches, outcome.results[bad].tolist(), strict=False))
@@ -299,7 +316,8 @@ class Trainer:
             place.latest[measured.split], place.measured = measured.metrics, place.step
             text += f"  {measured.split} {listed(measured.metrics)}"
         self.means.log.time("epoch", place.step, {"epoch": epoch, "seconds": round(time.monotonic() - self._began, 4),
-                                                  "samples_per_second": round(self.samples_per_second, 1)})  # fmt: skip
+                                                  "samples_per_second": round(self.samples_per_second, 1),
+                                                  "data_wait": self._data_wait()})  # fmt: skip
         self.means.run.say(text)
         self.means.display.result(text)
         self._leave_epoch(whole)
@@ -313,6 +331,12 @@ class Trainer:
             self.callbacks.evaluated(measured.metrics)
         if improved or self._due_by_epochs(whole):
             self._save(value)
+
+    def _data_wait(self) -> float:
+        """Share of the time of training steps since the last time of asking that was spent waiting for their rows."""
+        waited, stepping = self._waited, self._stepping
+        self._waited = self._stepping = 0.0
+        return round(waited / stepping, 4) if stepping else 0.0
 
     def _train_metrics(self) -> dict[str, float]:
         """Means by sample of the epoch in progress."""

@@ -22,6 +22,8 @@ from paddlecli.runtime.session import Params, Plan, Session, Table
 
 Arrays = dict[str, NDArray[Any]]
 _METRIC = "metric:"
+_TRAINED = "trained:"
+"""Of a parameter whose average is saved in its place: the value that training goes on with."""
 _POISON = 4  # level of PADDLECLI_DEBUG that fills dead memory and checks every output
 
 
@@ -104,7 +106,8 @@ class Machine:
 
     # -- arrays -----------------------------------------------------------------------------------------------------
     def write(self, values: Mapping[str, NDArray[Any]]) -> None:
-        """Sets parameters and states by name. Those that this artifact has no use for are passed over.
+        """Sets parameters and states by name, and where averages of parameters are kept those too. Those that this artifact
+        has no use for are passed over.
 
         Raises:
             RunError: another shape.
@@ -113,6 +116,8 @@ class Machine:
             place = self.artifact.parameters.get(name) or self.artifact.states.get(name)
             if place is not None:
                 self._write(name, place, value)
+            if name in self.artifact.averages:
+                self._write(name, self.artifact.slots[self.artifact.averages[name]], value)
 
     def _write(self, name: str, place: Placement, value: NDArray[Any]) -> None:
         if tuple(value.shape) != tuple(place.shape):
@@ -122,15 +127,24 @@ class Machine:
         self._params.write(place, value)
 
     def arrays(self, graph: Graph) -> tuple[Arrays, Arrays]:
-        """What a checkpoint saves: parameters and states of the graph; and what only training needs: optimizer slots,
-        update counts, metrics in progress."""
+        """What a checkpoint saves: parameters and states of the graph, with averages in place of parameters where they are
+        kept; and what only training needs: optimizer slots, update counts, metrics in progress, the parameters themselves."""
         own = {*graph.parameters, *graph.states}
-        everything = {**self.artifact.parameters, **self.artifact.states}
-        model = {n: self._params.read(p) for n, p in everything.items() if n in own}
-        rest = {n: self._params.read(p) for n, p in everything.items() if n not in own}
-        rest |= {n: self._params.read(p) for n, p in self.artifact.slots.items()}
-        rest |= {_METRIC + n: self._params.read(p) for n, p in self.artifact.metric_states.items()}
-        return model, rest
+        found = {n: self._params.read(p) for n, p in self._places().items()}
+        return {n: v for n, v in found.items() if n in own}, {n: v for n, v in found.items() if n not in own}
+
+    def _places(self) -> dict[str, Placement]:
+        """Where everything that a checkpoint saves lies, by the name that it is saved under."""
+        a = self.artifact
+        averages = set(a.averages.values())
+        return {
+            **a.parameters,
+            **a.states,
+            **{n: p for n, p in a.slots.items() if n not in averages},
+            **{n: a.slots[key] for n, key in a.averages.items()},
+            **{_TRAINED + n: a.parameters[n] for n in a.averages},
+            **{_METRIC + n: p for n, p in a.metric_states.items()},
+        }
 
     def restore(self, model: Mapping[str, NDArray[Any]], rest: Mapping[str, NDArray[Any]]) -> None:
         """Sets what `arrays` gave.
@@ -138,14 +152,7 @@ class Machine:
         Raises:
             RunError: names or shapes are not this artifact's.
         """
-        a = self.artifact
-        places = {
-            **a.parameters,
-            **a.states,
-            **a.slots,
-            **{_METRIC + n: p for n, p in a.metric_states.items()},
-        }
-        values = {**model, **rest}
+        places, values = self._places(), {**model, **rest}
         odd = sorted(places.keys() ^ values.keys())
         if odd:
             raise RunError(

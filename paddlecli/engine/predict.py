@@ -7,7 +7,7 @@ labels, the graph's metrics are measured too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,18 @@ from paddlecli.data.inputs import read_inputs, save_preprocessed, stack, stacked
 from paddlecli.data.records import Record, inputs_of
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.engine import rundir, stored
-from paddlecli.engine.files import read_json
+from paddlecli.engine.answers import Shape
+from paddlecli.engine.files import flagged, read_json
 from paddlecli.engine.machine import Machine
-from paddlecli.engine.modeldir import GRAPH, REPORT, Model, open_model, restricted
+from paddlecli.engine.modeldir import GRAPH, REPORT, Model, described, open_model, restricted
+from paddlecli.engine.pictures import Album, Picture
 from paddlecli.engine.requests import Call, Maker
 from paddlecli.engine.sentences import Sentences
+from paddlecli.engine.tally import Tally
 from paddlecli.errors import ConfigError, DataError, RunError, UsageError
-from paddlecli.graph.ir import flat
+from paddlecli.graph.prune import values_read
 
 _BATCH = 64
-_SOFTMAX = "softmax"
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,14 @@ class Prediction:
         input: name of the input.
         answer: plain data for JSON; empty when there is an `error`.
         notes: what was done to the input that a user should know.
+        values: the output's row where it is a picture; no part of the record.
     """
 
     input: str
     answer: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     error: str | None = None
+    values: NDArray[Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The record that `predict --json` prints."""
@@ -87,16 +91,27 @@ class Predictions:
         failed: inputs so far that could not be predicted; their records say why.
     """
 
-    def __init__(self, predictor: Predictor, records: Iterable[Record]) -> None:
+    def __init__(
+        self, predictor: Predictor, records: Iterable[Record], album: Album | None = None
+    ) -> None:
         self.model = predictor.model
         self.total = self.failed = 0
-        self._predictor, self._records = predictor, records
+        self._predictor, self._records, self._album = predictor, records, album
 
     def __iter__(self) -> Iterator[Prediction]:
         for prediction in self._predictor.run(self._records):
             self.total += 1
             self.failed += prediction.error is not None
-            yield prediction
+            yield self._kept(prediction)
+        if self._album is not None:
+            self._album.close()
+
+    def _kept(self, prediction: Prediction) -> Prediction:
+        """The answer, with the file that its picture is in."""
+        if self._album is None or prediction.values is None:
+            return prediction
+        file = self._album.add(self.total, prediction.input, prediction.values)
+        return replace(prediction, answer={**prediction.answer, **file})
 
     def demand_all(self) -> None:
         """Raises DataError where an input could not be predicted."""
@@ -111,8 +126,26 @@ class Predictions:
         return self._predictor.measured
 
     def metrics(self) -> dict[str, float]:
-        """The network's metrics over those inputs; empty without any."""
+        """The network's metrics over those inputs, and the accuracy of classes; empty without any."""
         return self._predictor.metrics()
+
+    @property
+    def confusion(self) -> Tally | None:
+        """Of predictions of classes over those inputs: which class was taken for which."""
+        return self._predictor.tally if self.measured else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """What is known when all is predicted: the object that `predict --metrics FILE` writes."""
+        tally = self.confusion
+        return flagged({
+            "schema": 1,
+            "model": described(self.model.note),
+            "inputs": self.total,
+            "failed": self.failed,
+            "labelled": self.measured,
+            "metrics": self.metrics(),
+            "confusion": None if tally is None else tally.as_dict(),
+        })  # fmt: skip
 
 
 def records_of(
@@ -122,23 +155,48 @@ def records_of(
     texts: Sequence[str] = (),
     arrays: Mapping[str, Any] | None = None,
     saved: str | Path | None = None,
+    lists: Sequence[str] = (),
+    recursive: bool = True,
+    samples: int | None = None,
 ) -> Iterator[Record]:
-    """What is to be predicted: files and fields as `read_inputs` reads them, or arrays.
+    """What is to be predicted: files and fields as `read_inputs` reads them, arrays, or so many samples that the network
+    makes up.
 
     Args:
         arrays: by input field, [rows, ...] in the shape and type of the data set.
         saved: a folder that gets what the network sees of each input.
+        lists, recursive: see `read_inputs`.
+        samples: how many, of a network that reads no values.
 
     Raises:
         UsageError: nothing to read, or it does not fit the model.
     """
-    if arrays is None:
-        records = read_inputs(model.preprocessing, paths, fields, texts)
-    elif paths or fields or texts:
+    if samples is not None:
+        if paths or fields or texts or lists or arrays is not None:
+            raise UsageError("samples are asked for beside inputs", hint="give one or the other")
+        records = _samples(model, samples)
+    elif arrays is None:
+        records = read_inputs(model.preprocessing, paths, fields, texts, lists, recursive)
+    elif paths or fields or texts or lists:
         raise UsageError("arrays are given beside other inputs", hint="predict them one by one")
     else:
         records = _rows_of(model.preprocessing, arrays)
     return records if saved is None else _saving(records, Path(saved))
+
+
+def _samples(model: Model, count: int) -> Iterator[Record]:
+    """Rows of zeros, which the network counts and does not read."""
+    entry = model.graph.entries[model.graph.roles["predict"]]
+    read = sorted(values_read(entry))
+    if read:
+        raise UsageError(
+            f"this network makes nothing up: it reads {', '.join(read)}", hint="give it inputs, not a number of samples"
+        )
+    wanted = inputs_of(model.preprocessing)
+    zeros = {
+        f["name"]: np.zeros((1, *f["shape"]) if f.get("axes") else tuple(f["shape"]), f["dtype"]) for f in wanted
+    }
+    return (Record(f"sample {i}", zeros) for i in range(1, count + 1))
 
 
 def _rows_of(preprocessing: Mapping[str, Any], arrays: Mapping[str, Any]) -> Iterator[Record]:
@@ -176,20 +234,24 @@ class Predictor:
     """Runs a model on records."""
 
     def __init__(
-        self, model: Model, threads: int | None = None, batch_size: int | None = None
+        self, model: Model, threads: int | None = None, batch_size: int | None = None, seed: int = 0
     ) -> None:
         self.model, self._batch_size = model, batch_size or _BATCH
+        self._done = 0
         name = model.graph.roles.get("predict")
         if name is None:
             raise ConfigError(f"{model.path}: this network has no outputs to predict")
-        artifact = compile_graph(restricted(model.graph, ("predict", "evaluate")))
+        artifact = compile_graph(restricted(model.graph, ("predict", "evaluate")), seed=seed)
         self.machine = Machine(artifact, threads=threads)
         self.machine.write(model.values)
         self.entry = artifact.entries[name]
         self.measuring = artifact.entries.get(model.graph.roles.get("evaluate", ""))
         self.measured = 0
         self._spec = _spec(model.preprocessing)
-        self._shape = _Shape.of(model)
+        self._shape = Shape.of(model)
+        output = model.graph.entries[name].outputs[self._shape.output]
+        self.picture = Picture.of(self._shape.output, output.spec, model.report.get("pictures"))
+        self.tally = self._shape.tally(model)
         self._sentences = Sentences.of(
             model.graph.entries[name], self._shape.output, self._shape.names
         )
@@ -208,31 +270,43 @@ class Predictor:
         return self._rows(Split("inputs", stack(self.model.preprocessing, [record])))[0]
 
     def metrics(self) -> dict[str, float]:
-        """The metrics over all inputs that carried their labels."""
-        return (
-            self.machine.metrics(self.measuring)
-            if self.measuring is not None and self.measured
-            else {}
-        )
+        """The metrics over all inputs that carried their labels; of classes the accuracy too."""
+        if self.measuring is None or not self.measured:
+            return {}
+        found = self.machine.metrics(self.measuring)
+        if self.tally is not None and self.tally.total:
+            found.setdefault("accuracy", self.tally.accuracy())
+        return found
 
     def _batch(self, records: list[Record]) -> Iterator[Prediction]:
         columns = stack(self.model.preprocessing, records)
         split = Split("inputs", columns)
         answers = self._answers(split, records)
         self._measure(split, records)
-        for record, answer in zip(records, answers, strict=True):
-            yield Prediction(record.input, answer, record.notes)
+        self._done += len(records)
+        for record, (answer, values) in zip(records, answers, strict=True):
+            yield Prediction(record.input, answer, record.notes, values=values)
 
-    def _answers(self, split: Split, records: list[Record]) -> list[dict[str, Any]]:
+    def _answers(
+        self, split: Split, records: list[Record]
+    ) -> list[tuple[dict[str, Any], NDArray[Any] | None]]:
+        """For each record its answer, and the row where it is a picture."""
         if self._sentences is not None:
-            return self._sentences.answers(self._outputs(split))
-        rows = zip(records, self._rows(split), strict=True)
-        return [self._shape.answer(row, record.words) for record, row in rows]
+            return [(a, None) for a in self._sentences.answers(self._outputs(split))]
+        rows = self._rows(split)
+        if self.picture is not None:
+            return [(self.picture.answer(row, self._shape.names), row) for row in rows]
+        for record, row in zip(records, rows, strict=True):
+            if self.tally is not None and self.tally.label in record.labels:
+                self.tally.add(int(record.labels[self.tally.label].reshape(-1)[0]), int(row.argmax()))
+        together = zip(records, rows, strict=True)
+        return [(self._shape.answer(row, record.words), None) for record, row in together]
 
     def _outputs(self, split: Split) -> Mapping[str, NDArray[Any]]:
         """All outputs of the network for a batch."""
         maker = Maker(self.machine.artifact, [Call(self.entry)], self._spec, split, len(split))
         work = maker.make(np.arange(len(split)), 0, 1, 0, gather=True)
+        work = replace(work, firsts=work.firsts + self._done)  # noise does not depend on the batches
         return self.machine.run(work, split, outputs=True).outputs[0]
 
     def _rows(self, split: Split) -> Sequence[NDArray[Any]]:
@@ -262,106 +336,23 @@ class Predictor:
         self.measured += len(whole)
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """How a row of the output becomes an answer.
+def album_of(
+    predictor: Predictor, folder: str | Path | None, grid: str | Path | None
+) -> Album | None:
+    """Where the pictures go that a model gives; None where nobody wants them.
 
-    Attributes:
-        output: name of the reported output.
-        names: of the classes; empty for numbers.
-        key: `probability` when the network ends in a softmax over the classes, else `score`.
-        top: classes listed.
-        tags: whether the output holds numbers of classes, not scores.
-        unit: what a number is in the unit of the data set: its name, a factor and a shift.
+    Raises:
+        UsageError: it gives none.
     """
-
-    output: str
-    names: tuple[str, ...]
-    key: str
-    top: int
-    tags: bool = False
-    unit: tuple[str, float, float] | None = None
-
-    @classmethod
-    def of(cls, model: Model) -> _Shape:
-        entry = model.graph.entries[model.graph.roles["predict"]]
-        output = model.report.get("output") or next(iter(entry.outputs))
-        if output not in entry.outputs:
-            raise ConfigError(
-                f"predict.output: no output `{output}`",
-                hint=f"there are {', '.join(entry.outputs)}",
-            )
-        tensor = entry.outputs[output]
-        scores = (
-            tensor.spec.dtype.startswith("f")
-            and tensor.spec.ndim > 1
-            and tensor.spec.shape[-1].known
+    if folder is None and grid is None:
+        return None
+    if predictor.picture is None:
+        raise UsageError(
+            "what this model predicts is no picture",
+            hint="its recipe says which values are black and white: `predict: {pictures: {low: 0, high: 1}}`",
         )
-        width = tensor.spec.shape[-1].coefficient if scores else 1
-        makers = {id(t): n.kernel.op for n in flat(entry.items) for t in n.outputs}
-        key = "probability" if makers.get(id(tensor)) == _SOFTMAX else "score"
-        top, unit = int(model.report.get("top") or 3), model.preprocessing.get("unit")
-        if tensor.spec.dtype.startswith("i"):
-            return cls(output, _tag_names(model), key, top, tags=True)
-        found = (str(unit["name"]), unit["scale"], unit["shift"]) if unit and width == 1 else None
-        return cls(output, _names(model, width), key, top, unit=found)
-
-    @property
-    def chunked(self) -> bool:
-        """Whether the classes mark where chunks begin and go on."""
-        return any(name.startswith("B-") for name in self.names)
-
-    def answer(self, row: NDArray[Any], words: Sequence[str] = ()) -> dict[str, Any]:
-        """The answer for one input; `words` are those of its sequence."""
-        if not self.names:
-            found = {"prediction": row.item() if row.size == 1 else row.tolist()}
-            if self.unit is not None and row.size == 1:
-                name, scale, shift = self.unit
-                found[name] = row.item() * scale + shift
-            return found
-        if self.tags or row.ndim > 1:
-            ids = row if self.tags else row.argmax(axis=-1)
-            labels = [self.names[i] for i in ids.reshape(-1)]
-            if len(words) != len(labels):
-                return {"labels": labels}
-            chunks = {"chunks": _chunks(labels, words)} if self.chunked else {}
-            return {"labels": labels, "words": list(words), **chunks}
-        order = np.argsort(-row, kind="stable")[: self.top]
-        ranked = [{"label": self.names[i], self.key: float(row[i])} for i in order]
-        plural = "probabilities" if self.key == "probability" else "scores"
-        return {**ranked[0], plural: ranked}
-
-
-def _tag_names(model: Model) -> tuple[str, ...]:
-    """Names of the classes when the output has their numbers; empty where it is not clear which."""
-    labels = {f["name"] for f in model.preprocessing["fields"] if f["role"] == "label"}
-    found = [names for field, names in model.labels.items() if field in labels]
-    return tuple(found[0]) if len(found) == 1 else ()
-
-
-def _chunks(labels: Sequence[str], words: Sequence[str]) -> list[dict[str, str]]:
-    """Runs of words that labels mark: B- where one begins, I- where it goes on."""
-    chunks: list[dict[str, str]] = []
-    previous = "O"
-    for label, word in zip(labels, words, strict=True):
-        mark, _, kind = label.partition("-")
-        if mark == "I" and previous in (f"B-{kind}", f"I-{kind}"):
-            chunks[-1]["words"] += f" {word}"
-        elif mark in ("B", "I") and kind:
-            chunks.append({"label": kind, "words": word})
-        previous = label
-    return chunks
-
-
-def _names(model: Model, width: int) -> tuple[str, ...]:
-    """Names of the classes when the output has one column a class."""
-    chosen = model.report.get("labels")
-    if chosen is not None:
-        if len(chosen) != width:
-            raise ConfigError(f"predict.labels has {len(chosen)} names, the output {width} columns")
-        return tuple(chosen)
-    fitting = [names for names in model.labels.values() if len(names) == width and width > 1]
-    return tuple(fitting[0]) if len(fitting) == 1 else ()
+    places = (None if p is None else Path(p).expanduser() for p in (folder, grid))
+    return Album(predictor.picture, *places)
 
 
 def _spec(preprocessing: Mapping[str, Any]) -> DatasetSpec:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,13 @@ from paddlecli.data.loader import Loader
 from paddlecli.data.opening import describe, open_dataset
 from paddlecli.data.spec import DatasetSpec, FieldSpec, Role
 from paddlecli.engine.callbacks import Callback, make
+from paddlecli.engine.report import plural
 from paddlecli.engine.requests import Call, iteration
 from paddlecli.errors import ConfigError
 from paddlecli.graph.ir import Graph
 from paddlecli.models.build import build, telling
 
+_SHOWN = 6
 _NO_DATA = ConfigError(
     "the recipe names no data set", hint="write `data: {name: ...}`, or give -o data.name=NAME"
 )
@@ -48,6 +50,36 @@ class Prepared:
     def parameters(self) -> int:
         """Numbers that training may change or that are frozen."""
         return sum(_size(p.shape) for p in self.artifact.parameters.values())
+
+    def learning(self) -> str:
+        """Which parameters are frozen and how many train, and what is averaged; empty where all train and nothing is."""
+        trained = {p for e in self.graph.entries.values() for u in e.updates for p in u.parameters}
+        frozen = {n: p for n, p in self.artifact.parameters.items() if n not in trained}
+        said = []
+        if frozen:
+            count = sum(_size(p.shape) for p in frozen.values())
+            said.append(
+                f"{self.parameters - count:,} of them train; frozen: {', '.join(_layers(frozen, trained))} "
+                f"({plural(count, 'parameter')})"
+            )
+        ema = self.recipe.train.ema
+        if ema is not None:
+            said.append(f"averages of the weights (decay {ema.decay:g}) are evaluated and saved")
+        return "; ".join(said)
+
+
+def _layers(frozen: Iterable[str], trained: Iterable[str]) -> list[str]:
+    """Names of the outermost layers whose parameters are all frozen, or of single parameters; at most `_SHOWN`."""
+    inside = {above for n in trained for above in _above(n)}
+    outermost = (next((a for a in _above(n) if a not in inside), n) for n in frozen)
+    found = list(dict.fromkeys(outermost))
+    return found if len(found) <= _SHOWN else [*found[:_SHOWN], f"{len(found) - _SHOWN} more"]
+
+
+def _above(name: str) -> list[str]:
+    """`a`, `a/b`, `a/b/w` of `a/b/w`."""
+    parts = name.split("/")
+    return ["/".join(parts[: i + 1]) for i in range(len(parts))]
 
 
 def _size(shape: tuple[int, ...]) -> int:

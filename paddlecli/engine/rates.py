@@ -27,6 +27,11 @@ class LearningRates:
     def __call__(self, first: int, count: int) -> dict[str, NDArray[np.float64]]:
         return {name: schedule.rates(first, count) for name, schedule in self._schedules.items()}
 
+    @property
+    def watching(self) -> bool:
+        """Whether rates depend on what is measured on the way."""
+        return any(schedule.monitor for schedule in self._schedules.values())
+
     def observe(self, measured: Mapping[str, Mapping[str, float]]) -> None:
         """Tells the schedules that watch a metric what was just measured, by split.
 

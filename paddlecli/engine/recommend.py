@@ -40,7 +40,7 @@ class Recommended:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The best of a table for one input; `notes` is what a user should know of it."""
+    """The best of a table for one input: `total` were ranked; `notes` is what a user should know of it."""
 
     given: str
     total: int
@@ -54,12 +54,14 @@ def recommend(
     top: int = 10,
     threads: int | None = None,
     batch_size: int | None = None,
+    include_rated: bool = False,
 ) -> Ranking:
     """The `top` best films for a user.
 
     Args:
         model: one whose data set has the tables `user` and `movie`.
         user: the user's number.
+        include_rated: also films that the user rated in the training.
 
     Raises:
         UsageError: the model does not rate films for users.
@@ -73,17 +75,25 @@ def recommend(
         scores, answers = _by_class(predictor, model, user, movies)
     else:
         scores, answers = _one_by_one(predictor, model, user, movies)
-    order = np.argsort(-np.asarray(scores), kind="stable")[:top]
+    rated = frozenset[int]() if include_rated else frozenset(row.get("rated", ()))
+    order = np.argsort(-np.asarray(scores), kind="stable").tolist()
+    left = [i for i in order if movies.rows[i]["id"] not in rated]
     best = []
-    for rank, i in enumerate(order.tolist(), 1):
+    for rank, i in enumerate(left[:top], 1):
         known = movies.rows[i]
         number = int(known["id"])
         best.append(Recommended(rank, number, movies.label(number), int(known["rows"]), answers[i]))
-    return Ranking(f"{users.name} {row['id']}", len(movies), tuple(best), _notes(row, best))
+    notes = _notes(row, best, len(order) - len(left))
+    return Ranking(f"{users.name} {row['id']}", len(left), tuple(best), notes)
 
 
-def _notes(row: Mapping[str, Any], best: Sequence[Recommended]) -> tuple[str, ...]:
+def _notes(row: Mapping[str, Any], best: Sequence[Recommended], rated: int) -> tuple[str, ...]:
     notes = []
+    if rated:
+        notes.append(
+            f"{rated} films that user {row['id']} rated in the training are left out "
+            "(--include-rated lists them too)"
+        )
     if not row["rows"]:
         notes.append(
             f"user {row['id']} rated nothing in the training: the answer rests on what else is known "

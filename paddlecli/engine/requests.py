@@ -21,6 +21,8 @@ from paddlecli.ops._made import per_sample, recipe
 
 _MOST_BYTES = 1 << 26
 """Of rows that are made in Python for one request; one more request is made ahead."""
+TURN = 1 << 40
+"""What the key of random numbers grows by when an entry runs once more in an iteration: it draws other numbers."""
 Rates = Callable[[int, int], Mapping[str, NDArray[np.float64]]]
 """(first step, number of steps) -> learning rate of each step by optimizer."""
 
@@ -42,7 +44,8 @@ class Work:
         entries: index of the entry.
         counts: samples.
         firsts: index of the first sample in the whole batch.
-        steps: number of the iteration since the start of training: the key of random numbers.
+        steps: number of the iteration since the start of training, and `TURN` for each time that its entry ran in it before:
+            the key of random numbers.
         starts: where in `rows` the step's rows begin.
         rows: row numbers of all steps.
         args: [steps, arguments of the plan].
@@ -64,6 +67,19 @@ class Work:
 
     def __len__(self) -> int:
         return int(self.entries.size)
+
+    def part(self, first: int, count: int) -> Work:
+        """`count` iterations from number `first` on, as if they had been made alone."""
+        low, high = np.searchsorted(self.iterations, (first, first + count)).tolist()
+        cut = slice(low, high)
+        starts, counts = self.starts[cut], self.counts[cut]
+        begin = int(starts[0])
+        return Work(
+            self.entries[cut], counts, self.firsts[cut], self.steps[cut], starts - begin,
+            self.rows[begin : int((starts + counts).max())], self.args[cut], self.iterations[cut] - first,
+            {k: v[cut] for k, v in self.axis_firsts.items()},
+            None if self.columns is None else self.columns[cut],
+        )  # fmt: skip
 
     def behind(self, done: int, iterations: int) -> Work:
         """The steps from number `done` on that belong to the first `iterations` iterations."""
@@ -205,10 +221,22 @@ class Maker:
             order[batch * self.batch_size : (batch + count) * self.batch_size]
         )
         starts = np.arange(0, rows.size, self.batch_size, dtype=np.int64)
+        work = self._of(rows, starts, step)
+        return self._gathered(work, epoch) if gather or self.split.streamed else work
+
+    def epochs(self, orders: Rows, step: int) -> Work:
+        """Iterations on all batches of whole epochs, one order a line; the core gathers their rows."""
+        count, size = orders.shape
+        first = np.arange(0, size, self.batch_size, dtype=np.int64)
+        starts = (np.arange(count, dtype=np.int64)[:, None] * size + first).ravel()
+        return self._of(np.ascontiguousarray(orders).ravel(), starts, step)
+
+    def _of(self, rows: Rows, starts: Rows, step: int) -> Work:
         sizes = np.diff(np.append(starts, rows.size))
         entries = np.array([c.entry.index for c in self.calls], np.int32)
         part = np.array([c.part for c in self.calls])
         parts = np.array([c.parts for c in self.calls])
+        turns = np.array([self.calls[:i].count(c) for i, c in enumerate(self.calls)], np.int64)
         # part p of k of n samples: from ceil(p n / k) on, so that sizes differ by at most one
         low = -(-sizes[:, None] * part // parts)
         high = -(-sizes[:, None] * (part + 1) // parts)
@@ -218,17 +246,16 @@ class Maker:
             entries=np.tile(entries, starts.size)[kept],
             counts=(high - low).ravel()[kept],
             firsts=low.ravel()[kept],
-            steps=step + iterations,
+            steps=step + iterations + TURN * np.tile(turns, starts.size)[kept],
             starts=(starts[:, None] + low).ravel()[kept],
             rows=rows,
             args=self._args(rows, starts, step)[iterations],
             iterations=iterations,
         )
-        work = replace(
-            work,
-            axis_firsts={a: _first_rows(n[rows], work, starts) for a, n in self._lengths.items()},
-        )
-        return self._gathered(work, epoch) if gather or self.split.streamed else work
+        if not self._lengths:
+            return work
+        firsts = {a: _first_rows(n[rows], work, starts) for a, n in self._lengths.items()}
+        return replace(work, axis_firsts=firsts)
 
     def _args(self, rows: Rows, starts: Rows, step: int) -> NDArray[np.float64]:
         rates = {} if self._rates is None else self._rates(step, starts.size)
@@ -260,6 +287,11 @@ class Pace:
     def __init__(self, seconds: float = 0.1) -> None:
         self._target = seconds
         self._count = 1
+
+    @property
+    def fitting(self) -> int:
+        """Iterations of a request that nothing ends earlier."""
+        return self._count
 
     def count(self, most: int) -> int:
         """Iterations of the next request, at most `most`."""

@@ -46,10 +46,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Curve:
-    """A schedule without memory: the rate at each tick."""
+    """A schedule without memory: the rate at each tick. A `level` one has the same rate at all."""
 
     rate: Callable[[int], float]
     by: By = "step"
+    level: bool = False
 
 
 class Settings(Protocol):
@@ -92,6 +93,8 @@ class Schedule:
         """The rates of steps start .. start + count - 1, float64 [count]."""
         import numpy as np
 
+        if isinstance(self._curve, Curve) and self._curve.level and start >= self._warmup_steps:
+            return np.full(count, self(start))
         return np.fromiter((self(s) for s in range(start, start + count)), np.float64, count)
 
     @property
@@ -158,7 +161,7 @@ def constant(run: Run, rate: float) -> Curve:
     """The same rate always; for a warm-up without anything after it.
 
     rate"""
-    return Curve(lambda t: rate)
+    return Curve(lambda t: rate, level=True)
 
 
 @SCHEDULES.register("cosine")

@@ -13,7 +13,7 @@ from paddlecli import __version__, settings
 from paddlecli.config.plugins import raised_by_user
 from paddlecli.config.recipe import Recipe
 from paddlecli.data.columns import Dataset
-from paddlecli.engine import modeldir, rundir, stored
+from paddlecli.engine import balance, modeldir, rundir, stored
 from paddlecli.engine.board import Board
 from paddlecli.engine.checkpoint import Store
 from paddlecli.engine.display import Display
@@ -87,17 +87,16 @@ class Training:
         limit, began = self.options.max_seconds, self.options.began
         log, worker = EventLog(self.run, self._board(purge)), Worker()
         streamed = self.options.streamed or self.data["train"].streamed
-        gather = ThreadPoolExecutor(1, "gather") if streamed else None
+        ahead = ThreadPoolExecutor(1, "ahead")
         try:
             with Signals(self.machine.interrupt) as signals:
                 yield Means(
                     self.machine, self.watch, self.run, store, log, self.display, worker, signals,
-                    gather, None if limit is None else began + limit,
+                    ahead, streamed, None if limit is None else began + limit,
                 )  # fmt: skip
         finally:
             worker.close()
-            if gather is not None:
-                gather.shutdown(cancel_futures=True)
+            ahead.shutdown(cancel_futures=True)
             log.close()
 
     def _board(self, purge: int | None) -> Board | None:
@@ -153,6 +152,7 @@ class Training:
         samples = ", ".join(f"{len(split):,} {name}" for name, split in self.data.splits.items())
         mark = " (unofficial copy)" if self.data.spec.unofficial else ""
         yield f"{plural(self.prepared.parameters, 'parameter')}, {self.data.spec.name}{mark}: {samples} samples"
+        yield from filter(None, (self.prepared.learning(), balance.text(recipe, self.data)))
         if self.start is not None:
             yield self.start.text()
         if recipe.train.overfit:
@@ -266,4 +266,5 @@ def _reporting(recipe: Recipe) -> dict[str, Any]:
         "output": recipe.predict.output,
         "top": recipe.predict.top,
         "labels": list(labels) if labels else None,
+        "pictures": pictures.model_dump() if (pictures := recipe.predict.pictures) else None,
     }

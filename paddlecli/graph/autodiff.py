@@ -119,6 +119,7 @@ class _Walk(Sums):
         self.active = self._active()
         self.rows: dict[int, list[RowGrad]] = {}
         self.tables: dict[int, Origin] = {}
+        self.renamed: dict[int, Tensor] = {}
 
     def _active(self) -> set[int]:
         """Tensors that depend on a wanted parameter (through loops too, hence until nothing
@@ -147,7 +148,9 @@ class _Walk(Sums):
                 self._loop(item)
             else:
                 self._node(item, None)
-        return {p.name: self._finish(p) for p in self.parameters}
+        found = {p.name: self._finish(p) for p in self.parameters}
+        _rename(self.sink, self.renamed)
+        return found
 
     def _node(self, node: Node, scan: _Scan | None) -> None:
         if not any(self.wants(t) for t in node.outputs) or node.kernel.updates:
@@ -309,7 +312,7 @@ class _Walk(Sums):
         if dense is None:
             self.sink.append(_fill(target, Origin(path=parameter.name)))
         elif dense.owned:
-            _rename(self.sink, dense.tensor, target)
+            self.renamed[id(dense.tensor)] = target
         else:
             self.copy(dense.tensor, target, add=False)
         return target
@@ -343,10 +346,9 @@ def _pairs(args: Any, grads: Any) -> list[tuple[Tensor, Any]]:
     return [] if args is None or grads is None else [(args, grads)]
 
 
-def _rename(items: list[Item], old: Tensor, new: Tensor) -> None:
-    for item in items:
-        nodes = item.body if isinstance(item, Loop) else [item]
-        for node in nodes:
-            if any(t is old for t in (*node.inputs, *node.outputs)):
-                changed = node.map(lambda t: new if t is old else t)
-                node.args, node.results = changed.args, changed.results
+def _rename(items: list[Item], new: Mapping[int, Tensor]) -> None:
+    """Puts other tensors, by the ids of the old ones, into the nodes that have these."""
+    for node in flat(items):
+        if any(id(t) in new for t in (*node.inputs, *node.outputs)):
+            changed = node.map(lambda t: new.get(id(t), t))
+            node.args, node.results = changed.args, changed.results

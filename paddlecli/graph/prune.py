@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from paddlecli.graph.ir import Entry, Item, Loop, Node, Tensor, storage_of, tensors_of
+from paddlecli import ops
+from paddlecli.graph.ir import Entry, Item, Loop, Node, Tensor, flat, storage_of, tensors_of
 
 
 def prune(entry: Entry) -> Entry:
@@ -42,6 +43,8 @@ def _read(node: Node) -> list[Tensor]:
 def _loop(loop: Loop, needed: set[int], want: Callable[[list[Tensor]], None]) -> list[Node]:
     """A body is read by its own next repetition, so it is walked until nothing more is needed."""
     if loop.flag is not None:
+        if not any(_used(node, needed) for node in loop.body):
+            return []  # only the loop itself would ask whether it has ended
         want([loop.flag])
     while True:
         before = len(needed)
@@ -52,3 +55,22 @@ def _loop(loop: Loop, needed: set[int], want: Callable[[list[Tensor]], None]) ->
                 body.append(node)
         if len(needed) == before:
             return body[::-1]
+
+
+def values_read(entry: Entry) -> set[str]:
+    """Names of the inputs whose values the entry's outputs depend on. Of any other input only the
+    number of rows matters, as where noise is drawn for them."""
+    needed = {id(s) for t in entry.outputs.values() for s in (t, *storage_of(t))}
+    inputs = {t.name for t in entry.outputs.values() if t.role == "input"}
+    before = -1
+    while len(needed) != before:  # a loop reads what its last repetition wrote
+        before = len(needed)
+        for node in reversed(list(flat(entry.items))):
+            if not any(id(s) in needed for t in node.outputs for s in (t, *storage_of(t))):
+                continue
+            unread = ops.get(node.kernel.op).rows_only
+            for port, value in node.args.items():
+                for t in () if port in unread else tensors_of(value):
+                    needed.update((id(t), *(id(s) for s in storage_of(t))))
+                    inputs |= {s.name for s in (t, *storage_of(t)) if s.role == "input"}
+    return {name.partition("@")[0] for name in inputs}  # `@` stands before what was made of one

@@ -7,11 +7,8 @@ from paddlecli.config.types import Count, Fraction
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Tensor
 from paddlecli.models import layers, losses
+from paddlecli.models.heads import classes_of, classify, only_label
 from paddlecli.models.network import Field, Network
-
-MIXED = "mixed_label"
-"""The field with shares of classes, where pictures are mixed."""
-
 
 @MODELS.register("mlp")
 def mlp(
@@ -78,26 +75,11 @@ def answer(net: Network, x: Tensor) -> None:
     Raises:
         ConfigError: no label, several, or one that is a sequence.
     """
-    labels = [f for f in net.data.fields if f.role == "label"]
-    mixed = [f for f in labels if f.name == MIXED]
-    plain = [f for f in labels if f.name != MIXED]
-    if len(plain) != 1 or plain[0].axes:
-        raise fault(net.origin, f"this network needs one label a row; the data have {len(plain)}")
-    label = plain[0]
+    label = only_label(net)
     if label.dtype.startswith("float"):
         _numbers(net, x, label)
-        return
-    if label.classes is None:
-        raise fault(net.origin, f"nothing says how many classes the label {label.name!r} has")
-    logits = layers.fc(net, x, size=label.classes)
-    with net.layer("softmax"):
-        net.output("probability", layers.activate(net, logits, "softmax"))
-    target = net.label(label.name)
-    if mixed:
-        losses.softmax_with_cross_entropy(net, logits, net.label(MIXED), soft_label=True)
-        net.target = target
     else:
-        losses.softmax_with_cross_entropy(net, logits, target)
+        classify(net, layers.fc(net, x, size=classes_of(net)))
 
 
 def _numbers(net: Network, x: Tensor, label: Field) -> None:

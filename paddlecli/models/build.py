@@ -16,7 +16,7 @@ from paddlecli.errors import ConfigError, Fault
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Entry, Graph, Loop, Origin, Tensor, Update
 from paddlecli.graph.prune import prune
-from paddlecli.models import outside, settings
+from paddlecli.models import outside, settings, targets
 from paddlecli.models.frames import Frame, Names, Unread, count, located, named, tensors_read
 from paddlecli.models.network import Fields, Network
 from paddlecli.models.written import Writer
@@ -77,14 +77,15 @@ def _ordinary(
     found: list[Fault],
 ) -> None:
     trained = recipe.optimizer is not None
+    asks = _asks(recipe)
     for name, training in ((TRAIN, True), (EVALUATE, False)):
         if training and not trained:
             continue
-        net = Network(graph, name, training, data)
+        net = Network(graph, name, training, data, *asks)
         tensors = _write(net, model, recipe, found)
         if net.entry.loss is not None or found:
             _metrics(net, recipe, tensors, found)
-    found += [] if found else settings.apply(graph, recipe)
+    found += [] if found else _settle(graph, recipe, *asks)
     if found:
         return
     evaluate = graph.entries[EVALUATE]
@@ -98,6 +99,25 @@ def _ordinary(
         graph.roles["evaluate"] = EVALUATE
     if trained:
         _train(graph, recipe)
+
+
+def _asks(recipe: Recipe) -> tuple[settings.Frozen, targets.Targets]:
+    """What the recipe asks of layers and losses while they are written."""
+    train = recipe.train
+    asked = targets.Targets(train.label_smoothing, train.class_weights)
+    return settings.Frozen(recipe.model.parameters), asked
+
+
+def _settle(
+    graph: Graph, recipe: Recipe, frozen: settings.Frozen, asked: targets.Targets
+) -> list[Fault]:
+    """Changes the parameters as the recipe says; faults where it asks for what no layer could do."""
+    found = settings.apply(graph, recipe, frozen.norms)
+    if asked.wanted and not asked.used and any(e.training for e in graph.entries.values()):
+        key = "class_weights" if asked.weights is not None else "label_smoothing"
+        text = f"train.{key}: no loss of this network takes classes"
+        found += fault(_origin(recipe, "train", key), text, targets.LOSSES).faults
+    return found
 
 
 def _train(graph: Graph, recipe: Recipe) -> None:
@@ -146,7 +166,7 @@ def _write(
     if isinstance(model, NamedModel):
         with net.at(_origin(recipe, "model", "name")):
             MODELS.get(model.name).function(net, **MODELS.bind(model.name, model.arguments))
-        return Frame({**net.used, **net.entry.outputs})
+        return Frame({**net.used, **net.aside, **net.entry.outputs})
     writer = Writer(net, model, recipe, found)
     frame = writer.inputs()
     last = writer.layers(model.layers, frame, ("model", "layers"), _first(frame))
@@ -170,13 +190,14 @@ def _entries(
             text = f"this network has entries: put `{key}` into those that it belongs to"
             found.extend(fault(_origin(recipe, "model", key), text).faults)
     writers = {}
+    asks = _asks(recipe)
     for name, entry in model.entries.items():
-        net = Network(graph, name, entry.update is not None, data)
+        net = Network(graph, name, entry.update is not None, data, *asks)
         writers[name] = _entry(net, name, model, recipe, found)
     if recipe.metrics and not any(_evaluates(e) for e in model.entries.values()):
         text = "metrics need an entry that evaluates: one with a loss and without an update"
         found.extend(fault(_origin(recipe, "metrics"), text).faults)
-    found += [] if found else settings.apply(graph, recipe)
+    found += [] if found else _settle(graph, recipe, *asks)
     if found:
         return
     for name, entry in model.entries.items():

@@ -7,7 +7,7 @@ from paddlecli.config.types import Count
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Tensor
 from paddlecli.models import layers
-from paddlecli.models.digits import classify
+from paddlecli.models.heads import classify
 from paddlecli.models.network import Network
 
 VGG_GROUPS = (

@@ -5,16 +5,9 @@ from __future__ import annotations
 
 from paddlecli.config.registry import MODELS
 from paddlecli.config.types import Count
-from paddlecli.graph.ir import Tensor
-from paddlecli.models import layers, losses
+from paddlecli.models import layers
+from paddlecli.models.heads import classify
 from paddlecli.models.network import Network
-
-
-def classify(net: Network, logits: Tensor) -> None:
-    """Probabilities as the output, cross-entropy of the logits [N, classes] as the loss."""
-    with net.layer("softmax"):
-        net.output("probability", layers.activate(net, logits, "softmax"))
-    losses.softmax_with_cross_entropy(net, logits, net.label())
 
 
 @MODELS.register("digits_softmax")

@@ -171,10 +171,15 @@ def msra(
     *,
     distribution: Distribution = "uniform",
     fan_in: Positive | None = None,
+    fan: Literal["in", "out"] = "in",
 ) -> Array:
-    """Variance 2/in: uniform within sqrt(6/in), or normal. For layers before a relu."""
-    inputs = fan_in or fans(shape)[0]
-    return _scaled(shape, stream, distribution, 2.0 / inputs if inputs else 0.0)
+    """Variance 2/in: uniform within sqrt(6/in), or normal. For layers before a relu.
+
+    ``fan_in`` is used in place of what the shape says. ``fan``: whether a unit's inputs count, which
+    keeps the size of values from layer to layer, or its outputs, which keeps that of gradients.
+    """
+    number = fan_in or fans(shape)[fan == "out"]
+    return _scaled(shape, stream, distribution, 2.0 / number if number else 0.0)
 
 
 def _scaled(shape: Shape, stream: Stream, distribution: Distribution, variance: float) -> Array:

@@ -237,7 +237,8 @@ def batch_norm(
     statistics elsewhere, then scales and shifts.
 
     running = momentum * running + (1 - momentum) * batch, with the biased variance; a guard keeps a
-    bad batch out of it. ``use_global_stats`` takes the running statistics in training too.
+    bad batch out of it. ``use_global_stats`` takes the running statistics in training too, and so does
+    a layer whose parameters are frozen, unless `model.parameters` says ``batch_norm: update``.
     """
     with net.layer("batch_norm"):
         if x.spec.ndim < 2 or not x.spec.shape[1].known:
@@ -258,7 +259,8 @@ def batch_norm(
             "variance": net.state("variance", (channels,), initial=1.0),
         }
         op: Any = ops.get("batch_norm")
-        if not net.training or use_global_stats:
+        kept = use_global_stats or net.frozen.keeps(args["w"], args["b"])
+        if not net.training or kept:
             y = net.emit(op.inference, {**args, **running}, {"epsilon": epsilon}, out={"y": x})
             return activate(net, y, activation)
         y, mean, rstd = net.emit(op.forward, args, {"epsilon": epsilon})

@@ -12,6 +12,7 @@ from paddlecli.config.registry import LOSSES
 from paddlecli.config.types import Positive
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Tensor
+from paddlecli.models import targets
 from paddlecli.models.network import Network
 from paddlecli.ops.base import Attr
 
@@ -55,12 +56,13 @@ def softmax_with_cross_entropy(
     """
     with net.layer("softmax_with_cross_entropy"):
         _check_classes(net, logits, label, soft_label, ignore_index)
+        made = targets.made(net, label, logits, soft_label, ignore_index)
         values = net.apply(
             "softmax_with_cross_entropy",
             logits,
-            label,
+            label if made is None else made,
             None,
-            soft_label=soft_label,
+            soft_label=soft_label or made is not None,
             axis=-1,
             ignore_index=ignore_index,
         )[0]
@@ -82,8 +84,13 @@ def cross_entropy(
     ``softmax_with_cross_entropy``."""
     with net.layer("cross_entropy"):
         _check_classes(net, probability, label, soft_label, ignore_index)
+        made = targets.made(net, label, probability, soft_label, ignore_index)
         values = net.apply(
-            "cross_entropy", probability, label, soft_label=soft_label, ignore_index=ignore_index
+            "cross_entropy",
+            probability,
+            label if made is None else made,
+            soft_label=soft_label or made is not None,
+            ignore_index=ignore_index,
         )
         return finish(
             net, values, probability, label, count=_count(net, label, soft_label, ignore_index)

@@ -7,6 +7,8 @@ from typing import Protocol
 
 from paddlecli.graph.builder import Builder, fault
 from paddlecli.graph.ir import Graph, Tensor
+from paddlecli.models.settings import Frozen
+from paddlecli.models.targets import Targets
 from paddlecli.ops.cast import code
 from paddlecli.ops.spec import BATCH, Axis, Spec
 
@@ -25,7 +27,8 @@ DTYPES = {
 
 
 class Preprocess(Protocol):
-    """What the plan does to a stored value: cast to ``dtype``, then ``value * scale + shift``."""
+    """What the plan does to a stored value: cast to ``dtype``, then ``value * scale + shift``; with
+    ``channels`` each channel of a picture has its own two."""
 
     @property
     def dtype(self) -> str: ...
@@ -33,6 +36,8 @@ class Preprocess(Protocol):
     def scale(self) -> float: ...
     @property
     def shift(self) -> float: ...
+    @property
+    def channels(self) -> tuple[tuple[float, float], ...]: ...
 
 
 class Field(Protocol):
@@ -54,6 +59,8 @@ class Field(Protocol):
     def preprocess(self) -> Preprocess | None: ...
     @property
     def usual(self) -> tuple[float, float] | None: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
 
 
 class Fields(Protocol):
@@ -75,15 +82,23 @@ class Network(Builder):
         loss_name: name under which the loss is reported.
         metric_name: name under which the recipe reports the metric that is written, "" where it gives
             none.
+        frozen: which layers stay as they are in training.
+        targets: what training losses make of labels of classes.
+        aside: tensors that metrics of the recipe may name beside fields and outputs.
     """
 
-    def __init__(self, graph: Graph, name: str, training: bool, data: Fields) -> None:
+    def __init__(
+        self, graph: Graph, name: str, training: bool, data: Fields,
+        frozen: Frozen | None = None, targets: Targets | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(graph, name, training)
         self.data = data
+        self.frozen, self.targets = frozen or Frozen(), targets or Targets()
         self.prediction: Tensor | None = None
         self.target: Tensor | None = None
         self.loss_name = "loss"
         self.metric_name = ""
+        self.aside: dict[str, Tensor] = {}
         self._fields: dict[str, Tensor] = {}
 
     def called(self, name: str) -> str:
@@ -114,8 +129,17 @@ class Network(Builder):
 
     def classes(self, tensor: Tensor) -> int | None:
         """How many ids the data set's field behind this tensor has, None where that is unknown."""
+        field = self._behind(tensor)
+        return None if field is None else field.classes
+
+    def class_names(self, tensor: Tensor) -> tuple[str, ...]:
+        """Names of the classes of the data set's field behind this tensor, empty where it has none."""
+        field = self._behind(tensor)
+        return () if field is None else tuple(field.names)
+
+    def _behind(self, tensor: Tensor) -> Field | None:
         names = [name for name, known in self._fields.items() if known is tensor]
-        return next((f.classes for f in self.data.fields if f.name in names), None)
+        return next((f for f in self.data.fields if f.name in names), None)
 
     def _pick(self, role: str, name: str) -> Field:
         fields = [f for f in self.data.fields if f.role == role and name in ("", f.name)]
@@ -141,6 +165,10 @@ class Network(Builder):
             result: Tensor = self.apply(
                 "cast", raw, scale=pre.scale, shift=pre.shift, dtype=code(DTYPES[pre.dtype])
             )
+            if pre.channels:
+                scales, shifts = zip(*pre.channels, strict=True)
+                result = self.apply("mul", result, self.constant(scales), axis=1)
+                result = self.apply("add", result, self.constant(shifts), axis=1)
         return result
 
 

@@ -8,31 +8,63 @@ each changes what it says, so of several that match the last one wins, key by ke
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paddlecli.config.nodes import close_names
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.schema_network import ParameterSettings
 from paddlecli.errors import Fault
-from paddlecli.graph.ir import Graph, ParameterInfo
+from paddlecli.graph.ir import Graph, ParameterInfo, Tensor
 
 SHOWN = 8
 """Names that a fault lists."""
 
 
-def apply(graph: Graph, recipe: Recipe) -> list[Fault]:
+@dataclass
+class Frozen:
+    """Which layers stay as they are, as ``model.parameters`` says; asked while layers are written.
+
+    Attributes:
+        norms: parameters of the batch norms that asked.
+    """
+
+    settings: Mapping[str, ParameterSettings] = field(default_factory=dict)
+    norms: set[str] = field(default_factory=set)
+
+    def keeps(self, *parameters: Tensor) -> bool:
+        """Whether a batch norm with these parameters leaves its running statistics alone, and uses
+        them: it does where all are frozen, unless the recipe says ``batch_norm: update``."""
+        self.norms |= {p.name for p in parameters}
+        return all(self._keeps(p) for p in parameters)
+
+    def _keeps(self, parameter: Tensor) -> bool:
+        trainable, mode = parameter.info is None or parameter.info.trainable, "keep"
+        for pattern, said in self.settings.items():
+            if fnmatch.fnmatchcase(parameter.name, pattern):
+                trainable = trainable if said.trainable is None else said.trainable
+                mode = said.batch_norm or mode
+        return not trainable and mode == "keep"
+
+
+def apply(graph: Graph, recipe: Recipe, norms: Iterable[str] = ()) -> list[Fault]:
     """Changes the parameters of a graph as ``model.parameters`` says.
 
+    Args:
+        norms: the parameters of batch norms.
+
     Returns:
-        A fault for each pattern that matches no parameter.
+        A fault for each pattern that matches no parameter, or speaks of batch norms and matches none.
     """
     faults = []
     for pattern, settings in recipe.model.parameters.items():
         found = [n for n in graph.parameters if fnmatch.fnmatchcase(n, pattern)]
         if not found:
             faults.append(_unmatched(graph, pattern, recipe))
+        elif settings.batch_norm is not None and not set(found) & set(norms):
+            where = replace(recipe.where(("model", "parameters", pattern, "batch_norm")), key="")
+            faults.append(Fault(f"no batch norm is among the parameters of `{pattern}`", where))
         for name in found:
             tensor = graph.parameters[name]
             tensor.info = replace(tensor.info or ParameterInfo({}), **dict(_changes(settings)))

@@ -10,7 +10,7 @@ from paddlecli.config.types import Count
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Tensor
 from paddlecli.models import layers, losses
-from paddlecli.models.digits import classify
+from paddlecli.models.heads import classify
 from paddlecli.models.network import Network
 from paddlecli.models.sequence_layers import (
     crf_decoding,

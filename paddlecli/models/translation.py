@@ -11,7 +11,7 @@ from paddlecli.models import layers
 from paddlecli.models.attention import additive_attention
 from paddlecli.models.losses import softmax_with_cross_entropy
 from paddlecli.models.network import Network
-from paddlecli.models.recurrence import Memory, Step, decode, scan
+from paddlecli.models.recurrence import Decoded, Memory, Step, decode, scan
 from paddlecli.models.sequence_layers import dynamic_gru, dynamic_lstm
 from paddlecli.models.text import words_of
 from paddlecli.models.unit_layers import gru_unit
@@ -154,17 +154,25 @@ def _search(
     net: Network, step: Step, memories: Mapping[str, Memory], statics: Tensors,
     size: int, beam: Natural, max_length: int,
 ) -> None:  # fmt: skip
-    """The sentences that the net finds, as outputs: `ids`, `length`, and with beams `score`."""
+    """The sentences that the net finds, as outputs: `ids`, `length`, and with beams `score`; for metrics
+    also `greedy`, the ids that it finds without beams."""
 
     def choosing(xs: Sequence[Tensor], held: Tensors, fixed: Tensors) -> tuple[Tensors, Tensors]:
         _, following = step(xs, held, fixed)
         scores = net.apply("log_softmax", _scores(net, following["h"], size), axis=-1)
         return {"scores": scores}, following
 
-    with net.layer("decode"):
-        found = decode(
+    def found(width: int) -> Decoded:
+        return decode(
             net, choosing, memories, statics, scores="scores", start=START, end=END,
-            max_length=max_length, beam=beam, logarithms=True,
+            max_length=max_length, beam=width, logarithms=True,
         )  # fmt: skip
-    for name, tensor in found.named.items():
+
+    with net.layer("decode"):
+        best = found(beam)
+    for name, tensor in best.named.items():
         net.output(name, tensor)
+    net.aside["greedy"] = best.ids
+    if beam > 1:
+        with net.layer("greedy"):
+            net.aside["greedy"] = found(1).ids

@@ -216,6 +216,8 @@ class Op:
     version: ClassVar[int] = 1
     """Raised when stored graphs with the op would mean something else; older ones are refused or converted where they are read."""
     differentiable: ClassVar[bool] = True
+    rows_only: ClassVar[tuple[str, ...]] = ()
+    """Input ports that give a number of rows and their axis; no value of theirs is read."""
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

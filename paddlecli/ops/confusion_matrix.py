@@ -45,9 +45,9 @@ class ConfusionMatrix(MetricOp):
         return [[int(c) for c in state[i * n : (i + 1) * n]] for i in range(n)]
 
     def finish(self, state: Sequence[int], attrs: Mapping[str, Attr]) -> dict[str, float]:
-        """Accuracy, which is the micro-averaged F1 too; precision, recall and F1 averaged over the
-        classes that occur (as label or prediction); up to MOST_CELLS classes each count, as
-        ``<label>_<prediction>``."""
+        """Accuracy, which is the micro-averaged F1 too; precision, recall, F1 and the intersection over the
+        union averaged over the classes that occur (as label or prediction); up to MOST_CELLS classes each
+        count, as ``<label>_<prediction>``."""
         rows = self.matrix(state, attrs)
         n = len(rows) if len(rows) <= MOST_CELLS else 0
         cells = {f"{i}_{j}": float(rows[i][j]) for i in range(n) for j in range(n)}
@@ -58,14 +58,15 @@ class ConfusionMatrix(MetricOp):
         right = [rows[i][i] for i in range(len(rows))]
         seen = [i for i in range(len(rows)) if columns[i] or sum(rows[i])]
         if not seen:
-            return dict.fromkeys((*self.usual, "micro_f1"), NAN)
+            return dict.fromkeys((*self.usual, "micro_f1", "mean_iou"), NAN)
         precision = [right[i] / columns[i] if columns[i] else 0.0 for i in seen]
         recall = [right[i] / sum(rows[i]) if sum(rows[i]) else 0.0 for i in seen]
         f1 = [2 * right[i] / (columns[i] + sum(rows[i])) for i in seen]
         means = [sum(values) / len(seen) for values in (precision, recall, f1)]
         accuracy = ratio(sum(right), sum(columns))
         averages = zip(self.usual, (accuracy, *means), strict=True)
-        return {**dict(averages), "micro_f1": accuracy}
+        shared = [right[i] / (columns[i] + sum(rows[i]) - right[i]) for i in seen]
+        return {**dict(averages), "micro_f1": accuracy, "mean_iou": sum(shared) / len(seen)}
 
     def shape(
         self, args: Mapping[str, Any], attrs: Mapping[str, Attr]

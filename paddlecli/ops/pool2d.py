@@ -18,8 +18,9 @@ class Pool2d(Op):
 
     ``average`` takes the mean instead of the largest value; ``exclusive`` leaves the padding out of
     its count, else it divides by the whole window. ``adaptive``: ``window`` is H', W'; cell i
-    covers floor(i*H/H') to ceil((i+1)*H/H') - 1 (one window pools the whole image). A window
-    without cells gives 0. Equal values: the first one gets the gradient.
+    covers floor(i*H/H') to ceil((i+1)*H/H') - 1 (one window pools the whole image; more windows
+    than pixels share them). A window without cells gives 0. Equal values: the first one gets the
+    gradient.
     """
 
     name = "pool2d"
@@ -47,11 +48,6 @@ class Pool2d(Op):
         window, stride = two(attrs, "window", self.name), two(attrs, "stride", self.name)
         pads, ceil = four(attrs, self.name), bool(attrs["ceil_mode"])
         if attrs["adaptive"]:
-            check(
-                window[0] <= height and window[1] <= width,
-                self.name,
-                f"{window[0]}x{window[1]} adaptive windows do not fit {height}x{width}",
-            )
             return {"y": x.with_shape(x.shape[0], channels, *window)}
         check(
             max(pads[:2]) < window[0] and max(pads[2:]) < window[1],
@@ -134,6 +130,8 @@ class Pool2d(Op):
             case((2, 5, 7), (3, 4), adaptive=True),
             case((1, 5, 7), (3, 4), adaptive=True, average=True),
             case((3, 4, 5), (1, 1), adaptive=True, average=True),
+            case((2, 3, 1), (5, 4), adaptive=True, average=True),
+            case((1, 3, 2), (4, 5), adaptive=True),
             case((1, 1, 1), (1, 1)),
         ]
 

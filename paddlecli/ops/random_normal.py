@@ -22,6 +22,7 @@ class RandomNormal(Op):
 
     name = "random_normal"
     differentiable = False
+    rows_only = ("like",)
     forward = Kernel(
         "random_normal.forward(like: any; shape: list, mean: float, std: float) -> (y: f32)",
         random=True,

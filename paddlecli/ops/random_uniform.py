@@ -21,6 +21,7 @@ class RandomUniform(Op):
 
     name = "random_uniform"
     differentiable = False
+    rows_only = ("like",)
     forward = Kernel(
         "random_uniform.forward(like: any; shape: list, low: float, high: float) -> (y: f32)",
         random=True,

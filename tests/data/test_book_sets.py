@@ -19,7 +19,9 @@ from test_unpickle import old_pickle
 
 from paddlecli.config.registry import READERS
 from paddlecli.data.cards import Card, reader_function, shipped
+from paddlecli.data import prepared
 from paddlecli.data.columns import Dataset
+from paddlecli.data.samples import lines
 from paddlecli.data.formats.matlab import read_mat
 from paddlecli.errors import ConfigError, DataError
 
@@ -620,7 +622,7 @@ def test_flowers(tmp_path: Path) -> None:
     files = {"102flowers.tgz": put(tmp_path / "f", tar(pictures)),
              "imagelabels.mat": put(tmp_path / "l", mat({"labels": labels}, True)),
              "setid.mat": put(tmp_path / "s", mat(sets, True))}  # fmt: skip
-    data = read("flowers", files, short=30, size=20)
+    data = read("flowers", files, short=30, size=20, crop="centre")
     assert data.spec.sizes == {"train": 3, "valid": 1, "test": 1}
     assert data["train"].columns["label"].values.tolist() == [19, 29, 101]  # by number: 2, 3, 5
     assert data["test"].columns["label"].values.tolist() == [39]
@@ -629,6 +631,14 @@ def test_flowers(tmp_path: Path) -> None:
     assert [int(image.values[i, 0, 10, 2]) // 10 for i in range(3)] == [8, 12, 20]
     # cut from the middle: the border of the halves is in the middle of the square
     assert image.values[1, 2, 10, :8].max() < 40 and image.values[1, 2, 10, 12:].min() > 160
+    random = read("flowers", files, short=30, size=20)
+    check_random_squares(random, image.values)
+    card = shipped("flowers")
+    reader = reader_function(card)(card, short=30, size=20)
+    prepared.save(random, tmp_path / "kept")
+    kept = prepared.load(tmp_path / "kept", reader.describe(), reader.split)
+    assert kept is not None and kept.fingerprint == random.fingerprint
+    check_random_squares(kept, image.values)
     missing = put(tmp_path / "g", tar({k: v for k, v in pictures.items() if "00002" not in k}))
     with pytest.raises(DataError, match=r"holds no image_00002\.jpg \(1 are missing\)"):
         read("flowers", {**files, "102flowers.tgz": missing}, short=30, size=20)
@@ -636,10 +646,102 @@ def test_flowers(tmp_path: Path) -> None:
         read("flowers", files, short=10, size=20)
 
 
+def check_random_squares(data: Dataset, middle: np.ndarray) -> None:
+    """Evaluation cuts the middle. Training cuts anywhere and mirrors half, by (epoch, row) alone."""
+    train = data["train"]
+    assert train.streamed and data["test"].columns["image"].item_shape == (3, 20, 20)
+    assert (train.take(np.array([2, 0]))["image"].values == middle[[2, 0]]).all()
+    assert data.spec.find("image").shape == (3, 20, 20)
+    seen = [train.take(np.array([1, 2]), epoch) for epoch in range(40)]
+    assert (seen[7]["image"].values[1:] == train.take(np.array([2]), 7)["image"].values).all()
+    squares = np.stack([s["image"].values[0] for s in seen])  # a photograph of 40x30
+    assert (
+        squares.shape == (40, 3, 20, 20)
+        and [s["label"].values.tolist() for s in seen[:2]] == [[29, 101]] * 2
+    )
+    blue = squares[:, 2, 10] > 100  # one half of every line of the photograph
+    mirrored = blue[:, 0] & ~blue[:, -1]
+    assert 10 <= mirrored.sum() <= 30
+    assert len({int(b.sum()) for b in blue}) > 5, "cut at one place only"
+    assert len({tuple(np.asarray(s[0, :, 5])) for s in squares}) > 1
+
+
+# --- voc2012 ---
+
+
+def masked(width: int, height: int, classes: np.ndarray | None = None, mode: str = "P") -> bytes:
+    """A mask: the left half of class 15, the right one background, a void line between."""
+    pixels = np.zeros((height, width), np.uint8)
+    pixels[:, : width // 2], pixels[:, width // 2 : width // 2 + 4] = 15, 255
+    out = io.BytesIO()
+    image = Image.fromarray(pixels if classes is None else classes)
+    image.putpalette(
+        [i for n in range(256) for i in (n, 255 - n, n // 2)]
+    )  # the colours say nothing
+    (image if mode == "P" else image.convert(mode)).save(out, "PNG")
+    return out.getvalue()
+
+
+def voc(folder: Path, **other: bytes) -> dict[str, Path]:
+    """Four photographs, of which two train and one validates; with these members exchanged or left out."""
+    root = "VOCdevkit/VOC2012"
+    members = {
+        f"{root}/ImageSets/Segmentation/train.txt": b"2007_1\n2007_3\n",
+        f"{root}/ImageSets/Segmentation/val.txt": b"2008_2\r\n",
+        f"{root}/ImageSets/Segmentation/trainval.txt": b"2007_1\n2007_3\n2008_2\n",
+        f"{root}/ImageSets/Main/train.txt": b"2009_9\n",
+        **{f"{root}/JPEGImages/{n}.jpg": photograph(64, 48, 80) for n in ("2007_1", "2009_9")},
+        **{f"{root}/JPEGImages/{n}.jpg": photograph(30, 60, 160) for n in ("2007_3", "2008_2")},
+        f"{root}/SegmentationClass/2007_1.png": masked(64, 48),
+        f"{root}/SegmentationClass/2007_3.png": masked(30, 60),
+        f"{root}/SegmentationClass/2008_2.png": masked(30, 60),
+        f"{root}/SegmentationObject/2007_1.png": masked(64, 48, np.full((48, 64), 3, np.uint8)),
+    }
+    members |= {f"{root}/{name}": data for name, data in other.items()}
+    return {
+        "VOCtrainval_11-May-2012.tar": put(folder, tar({k: v for k, v in members.items() if v}))
+    }
+
+
+def test_voc2012(tmp_path: Path) -> None:
+    data = read("voc2012", voc(tmp_path / "v"), size=32)
+    assert data.spec.sizes == {"train": 2, "valid": 1}
+    image, mask = (data["train"].columns[n].values for n in ("image", "mask"))
+    assert image.shape == (2, 3, 32, 32) and mask.shape == (2, 32, 32) and mask.dtype == np.uint8
+    # the first is 32x24, its rest black and void; its left half is class 15 and red
+    assert (mask[0, :24, :15] == 15).all() and (mask[0, :24, 19:] == 0).all()
+    assert (
+        (mask[0, :24, 16] == 255).all()
+        and (mask[0, 24:] == 255).all()
+        and not image[0, :, 24:].any()
+    )
+    assert image[0, 2, 5, :12].max() < 40 and image[0, 2, 5, 20:].min() > 160
+    assert image[0, 0, 5, 5] == pytest.approx(80, abs=5) and image[1, 0, 5, 5] == pytest.approx(
+        160, abs=5
+    )
+    assert (mask[1, :, 16:] == 255).all() and (mask[1, :, :7] == 15).all()
+    assert data.spec.find("mask").names[15] == "person"
+    (line,) = (x for x in lines(data, "train", 1) if "mask" in x)
+    assert '"mask": "32x32 of person, ' in line and "255" in line
+
+
+@pytest.mark.parametrize(("member", "given", "message"), [
+    ("ImageSets/Segmentation/val.txt", b"", r"holds no ImageSets/Segmentation/val\.txt"),
+    ("ImageSets/Segmentation/train.txt", b"\n", "names no photographs"),
+    ("JPEGImages/2007_3.jpg", b"", r"holds no JPEGImages/2007_3\.jpg \(1 are missing\)"),
+    ("SegmentationClass/2008_2.png", b"GIF89a", r"2008_2\.png: no picture that can be read"),
+    ("SegmentationClass/2008_2.png", masked(30, 60, mode="RGB"), "a mask has a palette, this picture is RGB"),
+    ("SegmentationClass/2008_2.png", masked(30, 60, np.full((60, 30), 21, np.uint8)), "a pixel has class 21"),
+], ids=["list", "empty", "photograph", "foreign", "colours", "class"])  # fmt: skip
+def test_damaged_voc2012(tmp_path: Path, member: str, given: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read("voc2012", voc(tmp_path / "v", **{member: given}), size=32)
+
+
 # --- cards and readers agree ---
 
 NAMES = ("imikolov", "imdb", "movielens", "movielens_100k", "cifar10", "cifar100", "conll05", "wmt14", "wmt16",
-         "sentiment", "mq2007", "flowers")  # fmt: skip
+         "sentiment", "mq2007", "flowers", "voc2012")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -662,4 +764,4 @@ def test_other_settings_leave_sizes_open() -> None:
 
 def test_a_set_that_nothing_reads() -> None:
     with pytest.raises(ConfigError, match="nothing in paddlecli reads the data set voc2012"):
-        reader_function(shipped("voc2012"))
+        reader_function(shipped("voc2012").model_copy(update={"reader": None}))

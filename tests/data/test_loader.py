@@ -35,6 +35,14 @@ def test_order_depends_on_seed_and_epoch_alone() -> None:
     assert len({tuple(order(s, e)) for s in (0, 1, 2) for e in (0, 1, 2)}) == 9
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"shuffle": "full"}, {"shuffle": "window", "buffer": 20}, {"drop_last": True}]
+)
+def test_orders_of_several_epochs(options: dict[str, object]) -> None:
+    loader = Loader(split(53), 10, seed=5, **options)  # type: ignore[arg-type]
+    assert loader.orders(3, 4).tolist() == [loader.order(e).tolist() for e in range(3, 7)]
+
+
 def splitmix(state: int, count: int) -> list[int]:
     """SplitMix64 on plain integers, from its published definition."""
     mask, words = 2**64 - 1, []

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from paddlecli.compiler.optimizer import optimizers
+from paddlecli.compiler.pipeline import run_passes
+from paddlecli.config.load import load_recipe
+from paddlecli.data.opening import describe
+from paddlecli.engine.api import evaluate, fit
 from paddlecli.engine.bleu import Bleu, bleu
+from paddlecli.graph.ir import Loop
+from paddlecli.models.build import build
 
 REFERENCES = (
     "ein mann mit einem orangen hut starrt auf etwas .",
@@ -79,3 +87,41 @@ def test_the_metric_reads_ids_up_to_the_end() -> None:
     known = Bleu(unknown=99)
     known.add(ids[:, 0], labels)
     assert known.result() == pytest.approx(bleu(said, wanted))
+
+
+TRANSLATION = """
+name: pairs
+data: {name: synthetic/pairs}
+model: {name: translation_attention, dim: 8, hidden: 8, beam: 3, max_length: 12}
+optimizer: {name: adam, learning_rate: 0.02}
+train: {epochs: 1, batch_size: 16, max_steps: 60}
+"""
+BOTH = """metrics:
+  - {bleu: {}, from: [ids, next]}
+  - {bleu: {}, name: bleu_greedy, from: [greedy, next]}
+"""
+
+
+def test_greedy_beside_beams(tmp_path: Path) -> None:
+    """What is found without beams is what the same model finds where its recipe has none."""
+    (tmp_path / "both.yaml").write_text(TRANSLATION + BOTH)
+    found = fit(tmp_path / "both.yaml", run_dir=tmp_path / "both").metrics["test"]
+    text = TRANSLATION.replace("beam: 3", "beam: 1") + BOTH
+    (tmp_path / "one.yaml").write_text(text)
+    alone = fit(tmp_path / "one.yaml", run_dir=tmp_path / "one").metrics["test"]
+    assert 0 < found["bleu_greedy"] == alone["bleu"] == alone["bleu_greedy"]
+    assert found["bleu"] != found["bleu_greedy"] and found["loss"] == alone["loss"]
+    assert evaluate(tmp_path / "both").metrics["bleu_greedy"] == found["bleu_greedy"]
+
+
+@pytest.mark.parametrize(("metrics", "loops"), [("", 1), (BOTH, 3)])
+def test_evaluations_search_only_what_a_metric_reads(
+    tmp_path: Path, metrics: str, loops: int
+) -> None:
+    """One loop reads the target; prediction searches once."""
+    (tmp_path / "r.yaml").write_text(TRANSLATION + metrics)
+    recipe = load_recipe(tmp_path / "r.yaml")
+    graph = build(recipe, describe("synthetic/pairs"))
+    entries = run_passes(graph, optimizers(recipe)).fused.entries
+    found = {n: sum(isinstance(i, Loop) for i in e.items) for n, e in entries.items()}
+    assert found["eval_step"] == loops and found["predict"] == 1

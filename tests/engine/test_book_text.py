@@ -323,7 +323,8 @@ def test_recommendations(ratings: Path, capsys: pytest.CaptureFixture[str]) -> N
     run = str(
         trained(ratings, "recommender_system/towers", "train.epochs=15", "train.batch_size=16")
     )
-    code, out, err = told(capsys, "recommend", run, "--user", "2", "--top", "4", "--json")
+    whole = ("recommend", run, "--include-rated", "--json")
+    code, out, err = told(capsys, *whole, "--user", "2", "--top", "4")
     found = json.loads(out)
     assert code == 0 and found["of"] == 10 and len(found["best"]) == 4 and not err
     assert all(b["id"] % 2 == 0 for b in found["best"]) and [b["rank"] for b in found["best"]] == [
@@ -336,18 +337,42 @@ def test_recommendations(ratings: Path, capsys: pytest.CaptureFixture[str]) -> N
         (alone,) = predict(run, fields={"user": 2, "movie": best["id"]})
         assert alone.answer == {"prediction": best["prediction"], "stars": best["stars"]}
         assert best["stars"] == best["prediction"] / 2 + 2.5 and best["stars"] > 3
-    whole = recommend(model_of(run), "1", top=99)
-    assert sorted(r.id for r in whole.best) == list(range(1, 11))
-    assert {r.rows == 0 for r in whole.best if r.id == 10} == {True}
-    assert "1 of these films were never rated" in whole.notes[-1]
+    everything = recommend(model_of(run), "1", top=99, include_rated=True)
+    assert sorted(r.id for r in everything.best) == list(range(1, 11))
+    assert {r.rows == 0 for r in everything.best if r.id == 10} == {True}
+    assert "1 of these films were never rated" in everything.notes[-1]
     code, out, err = told(capsys, "recommend", run, "--user", "6", "--top", "2")
     assert (
         code == 0 and "user 6 rated nothing in the training" in err and len(out.splitlines()) == 3
     )
+    code, _, err = told(capsys, "recommend", run, "--user", "")
+    assert code == 4 and "there is no user ''" in err
     code, _, err = told(capsys, "recommend", run, "--user", "7")
     assert code == 4 and "there is no user '7': the model knows 6 of them, numbers 1 to 6" in err
     code, out, err = told(capsys, "predict", run, "--field", "user=1", "--field", "movie=Toy Stori")
     assert code == 4 and "did you mean 1 Toy Story (1991)?" in out
+
+
+def test_rated_films_are_left_out(ratings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of the training's rows alone; of a user with every film rated nothing is left to recommend."""
+    run = str(trained(ratings, "recommender_system/towers", "train.epochs=1"))
+    table = (Path(run) / "model" / "entities" / "user.jsonl").read_text().splitlines()[1:]
+    rated = {row["id"]: row["rated"] for row in map(json.loads, table)}
+    assert rated[6] == [] and all(set(rated[u]) <= set(range(1, 10)) for u in range(1, 6))
+    assert sum(len(films) for films in rated.values()) > 40
+    found = recommend(model_of(run), "2", top=99)
+    assert {r.id for r in found.best} == {*range(1, 11)} - {*rated[2]} and found.total == len(
+        found.best
+    )
+    assert f"{len(rated[2])} films that user 2 rated in the training are left out" in found.notes[0]
+    rows = [
+        json.dumps({"table": "user"}),
+        *(json.dumps({**json.loads(r), "rated": [*range(1, 11)]}) for r in table),
+    ]
+    (Path(run) / "model" / "entities" / "user.jsonl").write_text("\n".join(rows) + "\n")
+    code, out, err = told(capsys, "recommend", run, "--user", "1")
+    assert code == 0 and not out and "the best 0 of 0" in err
+    assert json.loads(told(capsys, "recommend", run, "--user", "1", "--json")[1])["best"] == []
 
 
 def test_candidates_and_ranking(ratings: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -360,13 +385,15 @@ def test_candidates_and_ranking(ratings: Path, capsys: pytest.CaptureFixture[str
         "train.batch_size=16",
     ]
     run = str(trained(ratings, "recommender_system/youtube", *small))
-    code, out, _ = told(capsys, "recommend", run, "--user", "2", "--top", "10", "--json")
+    code, out, _ = told(
+        capsys, "recommend", run, "--user", "2", "--top", "10", "--json", "--include-rated"
+    )
     best = json.loads(out)["best"]
     assert code == 0 and sum(b["probability"] for b in best) == pytest.approx(1, abs=0.2)
     (answer,) = predict(run, fields={"user": "2"})
     assert answer.answer["label"] == best[0]["name"] and answer.answer["label"].endswith(")")
     fit("recommender_system/youtube_ranking", [*QUICK, *small], run_dir=ratings / "ranking")
-    found = recommend(model_of(str(ratings / "ranking")), "3", top=10)
+    found = recommend(model_of(str(ratings / "ranking")), "3", top=10, include_rated=True)
     assert len(found.best) == 10 and {"prediction", "stars"} == set(found.best[0].answer)
 
 

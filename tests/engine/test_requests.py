@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from paddlecli.compiler.artifact import Argument, Artifact, EntryInfo
 from paddlecli.data.columns import Column, Rows, Split, pack
+from paddlecli.data.loader import Loader
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.engine.ahead import Ahead
 from paddlecli.engine.averages import Averages, by_iteration, keys_of
 from paddlecli.engine.requests import Call, Maker, Pace, Work, iteration
+from paddlecli.engine.stock import Stock
 from paddlecli.errors import ConfigError, DataError
 
 
@@ -141,6 +143,40 @@ def test_damage_found_ahead_is_told_when_its_step_comes(thread: ThreadPoolExecut
         assert len(ahead.make(np.arange(10), batch, 1, batch, 5 - batch)) == 1
     with pytest.raises(DataError, match="row 4 is damaged"):
         ahead.make(np.arange(10), 2, 1, 2, 3)
+
+
+def same_work(one: Work, other: Work) -> bool:
+    pairs = [
+        (getattr(one, k), getattr(other, k))
+        for k in vars(one)
+        if k not in ("axis_firsts", "columns")
+    ]
+    pairs += [(one.axis_firsts[a], other.axis_firsts[a]) for a in other.axis_firsts]
+    return one.axis_firsts.keys() == other.axis_firsts.keys() and all(
+        a.dtype == b.dtype and a.tolist() == b.tolist() for a, b in pairs
+    )
+
+
+@given(st.integers(1, 11), st.integers(1, 3), st.integers(0, 7), st.data())
+def test_epochs_made_together_are_those_made_one_by_one(
+    batch_size: int, parts: int, certain: int, data: st.DataObject
+) -> None:
+    """Any cut into requests, from any batch on (a resumed run), whatever is certain of the epochs to come."""
+    calls = [*(Call(entry("a", 0, "loss"), i, parts) for i in range(parts)), Call(entry("b", 1))]
+    maker = Maker(artifact(RATE, *WEIGHTS), calls, SPEC, SPLIT, batch_size, rates)
+    loader = Loader(SPLIT, batch_size, shuffle="window", buffer=6, seed=3)
+    made: list[int] = []
+    maker.epochs = lambda o, s, real=maker.epochs: (made.append(len(o)), real(o, s))[1]  # type: ignore[misc, method-assign]
+    with ThreadPoolExecutor(1) as pool:
+        stock = Stock(maker, loader, lambda step: certain - step // len(loader), pool)
+        step = data.draw(st.integers(0, len(loader)))
+        while step < 8 * len(loader):
+            epoch, batch = divmod(step, len(loader))
+            count = data.draw(st.integers(1, len(loader) - batch))
+            work = stock.take(epoch, batch, step, count, data.draw(st.sampled_from((1, 40))))
+            assert same_work(work, maker.make(loader.order(epoch), batch, count, step))
+            step += count
+    assert all(n > 1 for n in made) and sum(made) <= certain
 
 
 def test_the_rest_of_an_iteration() -> None:

@@ -49,6 +49,17 @@ def whole(tiny: MakeRecipe, tmp_path: Path) -> Path:
     return result.run_dir
 
 
+def test_epochs_made_together_change_nothing(
+    whole: Path, tiny: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the same events; the clock's side says what share of a step was spent waiting for data."""
+    monkeypatch.setattr("paddlecli.engine.stock._MOST_EPOCHS", 0)
+    single = fit(tiny(), Options(run_dir=tmp_path / "single", threads=1)).run_dir
+    same_results(single, whole)
+    epochs = [json.loads(line) for line in (whole / "timing.jsonl").read_text().splitlines()]
+    assert len(epochs) == 4 and all(0 <= e["data_wait"] < 1 for e in epochs)
+
+
 def test_what_a_run_leaves(whole: Path, tiny: MakeRecipe) -> None:
     names = {p.name for p in whole.iterdir()} - {".lock"}
     assert names == {

@@ -71,6 +71,12 @@ USES = {
     "parameter": ("{parameter: {shape: [6]}, name: bias}, {mul: {}, from: [u, bias]}", "f32[N, 6]"),
     "sequence_pool": ("{sequence_pool: {kind: max}, from: q}", "f32[N, 6]"),
     "scan": ("{scan: {block: cell}, from: q}, {sequence_pool: {kind: last}}", "f32[N, 2]"),
+    "group_norm": ("{group_norm: {groups: 2, activation: relu}, from: i}", "f32[N, 2, 6, 6]"),
+    "instance_norm": ("{instance_norm: {shift: false}, from: m}", "f32[N, 2, 3]"),
+    "prelu": ("{prelu: {mode: channel}, from: i}", "f32[N, 2, 6, 6]"),
+    "dropout2d": ("{dropout2d: {rate: 0.3, mode: downgrade_in_infer}, from: i}", "f32[N, 2, 6, 6]"),
+    "channel_shuffle": ("{channel_shuffle: {groups: 2}, from: i}", "f32[N, 2, 6, 6]"),
+    "pixel_shuffle": ("{reshape: {shape: [8, 3, 3]}, from: i}, {pixel_shuffle: {factor: 2}}", "f32[N, 2, 6, 6]"),
 }  # fmt: skip
 """Layers with a form of their own; the last one of a list is looked at."""
 OTHERS = ("decode",)
@@ -87,7 +93,8 @@ def test_every_layer_is_tried() -> None:
     ours = {
         n
         for n in OWN
-        if LAYERS.get(n).module in ("paddlecli.models.layers", "paddlecli.models.shape_layers")
+        if LAYERS.get(n).module.removeprefix("paddlecli.models.")
+        in ("layers", "shape_layers", "channel_layers")
     }
     assert ours - set(PLAIN) == {*USES, *OTHERS}
 

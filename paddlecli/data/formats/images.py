@@ -24,6 +24,7 @@ Plane = NDArray[np.float64]
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 _MOST_PIXELS = 100_000_000
+_GROUND = 255  # grey value behind transparent pixels of colour pictures
 _LEAST_CONTRAST = 16.0
 _FAINT = 0.1  # of the darkest ink: what is fainter does not make the digit larger
 _WORK_SIZE = 200  # longest side of the ink while strokes are looked at
@@ -38,9 +39,15 @@ class Picture:
     notes: tuple[str, ...]
 
 
-def load(data: bytes, source: str) -> Image.Image:
+def load(data: bytes, source: str, reduce_to: int | None = None) -> Image.Image:
     """A decoded picture, turned upright as its EXIF entry says; `info["frames"]` is how many the
     file holds, of which this is the first.
+
+    Args:
+        data: bytes of the file.
+        source: its name, for errors.
+        reduce_to: decode JPEG at a half, a quarter or an eighth of its size, the smallest of them that
+            leaves both sides so many pixels.
 
     Raises:
         DataError: foreign, damaged, cut off, or absurdly large; names the source.
@@ -56,6 +63,8 @@ def load(data: bytes, source: str) -> Image.Image:
                 f"{source}: {image.width}x{image.height} pixels are too many "
                 f"(at most {_MOST_PIXELS})"
             )
+        if reduce_to is not None:
+            image.draft(None, (reduce_to, reduce_to))  # does nothing to other formats
         image.load()
         turned = ImageOps.exif_transpose(image)
         turned.info["frames"] = getattr(image, "n_frames", 1)
@@ -94,7 +103,10 @@ def picture(
     frames = image.info["frames"]
     notes = [f"the first of {frames} pictures in the file"] if frames > 1 else []
     if channels == 3:
-        array = np.asarray(image.convert("RGB").resize((width, height)), np.uint8)
+        from PIL import Image as Pillow
+
+        whole = Pillow.fromarray(flat_colour(image, _GROUND))
+        array = np.asarray(whole.resize((width, height)), np.uint8)
         return Picture(np.ascontiguousarray(array.transpose(2, 0, 1)), tuple(notes))
     plane = grey(image)
     if ink is not None:

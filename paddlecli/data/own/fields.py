@@ -192,7 +192,12 @@ class Field:
             "usual": list(self._usual) if self._usual else None,
             "preprocess": None
             if p is None
-            else {"dtype": p.dtype, "scale": p.scale, "shift": p.shift},
+            else {
+                "dtype": p.dtype,
+                "scale": p.scale,
+                "shift": p.shift,
+                "channels": [list(c) for c in p.channels],
+            },
             "parts": [chain.freeze() for chain in self.chains],
         }
 
@@ -203,7 +208,9 @@ class Field:
         field = cls(frozen["name"], frozen["role"], chains, frozen["axis"])
         field._shape, field._dtype = tuple(frozen["shape"]), frozen["dtype"]
         field._ragged, p = bool(frozen["ragged"]), frozen["preprocess"]
-        field._preprocess = None if p is None else Preprocess(**p)
+        if p is not None:
+            channels = tuple((scale, shift) for scale, shift in p.get("channels", ()))
+            field._preprocess = Preprocess(p["dtype"], p["scale"], p["shift"], channels)
         usual = frozen["usual"]
         field._usual = (usual[0], usual[1]) if usual else None
         return field

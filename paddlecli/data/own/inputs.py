@@ -334,4 +334,5 @@ def kind_of(spec: Spec) -> Kind:
     """How inputs of a model are read that was trained on a user's own files."""
     suffixes, takes = _FILES[str(spec["source"]["format"])]
     example = f"paddlecli predict RUN FILE{suffixes[0]}, or --field NAME=VALUE"
-    return Kind(_records, _from_fields, suffixes, takes, example, _from_text)
+    folders = spec["source"]["format"] == "pictures"
+    return Kind(_records, _from_fields, suffixes, takes, example, _from_text, folders)

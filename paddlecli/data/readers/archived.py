@@ -19,7 +19,7 @@ from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.errors import DataError
 
 if TYPE_CHECKING:
-    from paddlecli.data.columns import Column, Dataset
+    from paddlecli.data.columns import Column, Dataset, Split
     from paddlecli.data.entities import Entities
     from paddlecli.data.fetching.cache import Found
     from paddlecli.data.vocab import Vocabulary
@@ -72,8 +72,14 @@ class ArchivedReader(Reader):
 
         return prepared.dataset(
             self.describe(), self.card.model_dump_json(), self.arguments, found,
-            lambda: self.open({name: f.path for name, f in found.items()}),
+            lambda: self.open({name: f.path for name, f in found.items()}), self.split,
         )  # fmt: skip
+
+    def split(self, name: str, columns: Columns) -> Split:
+        """A split, from what is stored of it."""
+        from paddlecli.data.columns import Split
+
+        return Split(name, columns)
 
     @abstractmethod
     def open(self, files: Mapping[str, Path]) -> Dataset:
@@ -116,7 +122,7 @@ class ArchivedReader(Reader):
             at_least: classes of fields whose files hold larger numbers than the card knows.
             entities: tables of what the data are about, by name.
         """
-        from paddlecli.data.columns import Dataset, Split
+        from paddlecli.data.columns import Dataset
 
         tables = dict(vocabularies or {})
         fields = []
@@ -126,7 +132,7 @@ class ArchivedReader(Reader):
             if f.name in (at_least or {}):
                 f = replace(f, classes=max(f.classes or 0, (at_least or {})[f.name]))
             fields.append(f)
-        parts = {name: Split(name, columns) for name, columns in splits.items()}
+        parts = {name: self.split(name, columns) for name, columns in splits.items()}
         spec = replace(
             self.describe(),
             fields=tuple(fields),

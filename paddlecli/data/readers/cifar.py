@@ -15,8 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paddlecli.config.registry import READERS
+from paddlecli.config.types import Natural
+from paddlecli.data.cards import Card
 from paddlecli.data.readers.archived import ArchivedReader
 from paddlecli.data.readers.base import check_classes
+from paddlecli.data.spec import DatasetSpec
+from paddlecli.data.transforms.base import Steps
 from paddlecli.errors import DataError
 
 if TYPE_CHECKING:
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from paddlecli.data.columns import Dataset
+    from paddlecli.data.fetching.cache import Found
 
 _PICKLE = re.compile(r"(?:.*/)?(?:(data_batch_\d+|train)|(test_batch|test))")
 _PICTURE = re.compile(r"(?:.*/)?(train|test)/([^/]+)/(\d+)\.(?:jpe?g|png)")
@@ -35,7 +40,40 @@ Part = tuple["NDArray[np.uint8]", "NDArray[np.int64]"]
 
 @READERS.register("cifar")
 class CifarReader(ArchivedReader):
-    """Pictures as bytes [3, 32, 32] and their class."""
+    """Pictures as bytes [3, 32, 32] and their class.
+
+    Args:
+        transforms: what is done to the pictures, such as `random_crop`, `flip` and `normalise`.
+        seed: start of the random numbers of transforms.
+    """
+
+    def __init__(self, card: Card, *, transforms: Steps = (), seed: Natural = 0) -> None:
+        super().__init__(
+            card
+        )  # what is prepared on the disk are the pictures as they were published
+        self.transforms, self.seed = transforms, seed
+
+    def standard(self) -> bool:
+        """See `Reader.standard`: transforms change no number of rows or classes."""
+        return True
+
+    def describe(self) -> DatasetSpec:
+        """See `Reader.describe`."""
+        stored = super().describe()
+        if not self.transforms:
+            return stored
+        from paddlecli.data.own.held import Changed
+
+        return Changed(stored, self.transforms).spec
+
+    def load(self, found: Mapping[str, Found]) -> Dataset:
+        """See `Reader.load`."""
+        if not self.transforms:
+            return super().load(found)
+        from paddlecli.data.own.held import Changed
+
+        stored = CifarReader(self.card).load(found)
+        return Changed(stored.spec, self.transforms).dataset(stored, self.seed)
 
     def open(self, files: Mapping[str, Path]) -> Dataset:
         """See `Reader.open`."""

@@ -2,24 +2,21 @@
 
 As in the original the set that its authors call test (`tstid`) trains, and the one that they call
 train (`trnid`) tests. The shorter side of a photograph is scaled to `short` pixels and a square of
-`size` is cut from the middle, as the original did when testing. Photographs come by their number; the
-original took them in the archive's order.
+`size` is cut: for training at a random place, half of them mirrored, else from the middle. Photographs
+come by their number; the original took them in the archive's order.
 """
 
 from __future__ import annotations
 
-import io
 import re
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from paddlecli import settings
 from paddlecli.config.registry import READERS
-from paddlecli.config.types import Count
+from paddlecli.config.types import Count, Natural
 from paddlecli.data.cards import Card
-from paddlecli.data.readers.archived import ArchivedReader
+from paddlecli.data.readers.archived import ArchivedReader, Columns
 from paddlecli.data.readers.base import check_classes
 from paddlecli.data.spec import FieldSpec
 from paddlecli.errors import ConfigError, DataError
@@ -28,12 +25,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from paddlecli.data.columns import Dataset
+    from paddlecli.data.columns import Column, Dataset, Rows, Split
 
 _ARCHIVE, _LABELS, _SETS = "102flowers.tgz", "imagelabels.mat", "setid.mat"
 _PICTURE = re.compile(r"(?:.*/)?image_(\d+)\.jpg")
 _SPLITS = {"train": "tstid", "valid": "valid", "test": "trnid"}
-_MOST_PIXELS = 1 << 26
 
 
 @READERS.register("flowers")
@@ -42,12 +38,17 @@ class FlowersReader(ArchivedReader):
 
     Args:
         short: pixels that the shorter side is scaled to.
-        size: sides of the square that is cut from the middle.
+        size: sides of the square that is cut.
+        crop: where training cuts: `random`, with half of the squares mirrored, or the `centre`.
+        seed: start of the random numbers.
     """
 
-    def __init__(self, card: Card, *, short: Count = 256, size: Count = 224) -> None:
-        super().__init__(card, short=short, size=size)
-        self.short, self.size = short, size
+    def __init__(
+        self, card: Card, *, short: Count = 256, size: Count = 224,
+        crop: Literal["random", "centre"] = "random", seed: Natural = 0,
+    ) -> None:  # fmt: skip
+        super().__init__(card, short=short, size=size, crop=crop, seed=seed)
+        self.short, self.size, self.crop, self.seed = short, size, crop, seed
         if size > short:
             raise ConfigError(f"data set {card.name}: size {size} is larger than short {short}")
 
@@ -58,6 +59,14 @@ class FlowersReader(ArchivedReader):
         shape = (3, self.size, self.size)
         return [replace(f, shape=shape) if f.name == "image" else f for f in super().fields(sizes)]
 
+    def split(self, name: str, columns: Columns) -> Split:
+        """See `ArchivedReader.split`."""
+        from paddlecli.data.readers.photographs import PIXELS, CroppedSplit
+
+        if PIXELS not in columns:
+            return super().split(name, columns)
+        return CroppedSplit(name, columns, self.size, self.seed)
+
     def open(self, files: Mapping[str, Path]) -> Dataset:
         """See `Reader.open`."""
         import numpy as np
@@ -65,54 +74,82 @@ class FlowersReader(ArchivedReader):
         from paddlecli.data.columns import Column
 
         labels = _numbers(files[_LABELS], "labels") - 1
-        places: dict[int, tuple[NDArray[np.uint8], int]] = {}
+        sizes = self._sizes(files)
         splits: dict[str, dict[str, Any]] = {}
+        places: dict[int, NDArray[np.uint8]] = {}
         for split, name in _SPLITS.items():
             numbers = np.sort(_numbers(files[_SETS], name))
             if not numbers.size or not 1 <= numbers[0] <= numbers[-1] <= labels.size:
                 raise DataError(f"{files[_SETS]}: {name} holds no numbers, or some without a label")
-            pixels = self._room(numbers.size)
-            places.update({int(n): (pixels, row) for row, n in enumerate(numbers)})
+            lacking = [n for n in numbers.tolist() if n not in sizes]
+            if lacking:
+                more = f"({len(lacking)} are missing)"
+                raise DataError(f"{files[_ARCHIVE]}: holds no image_{lacking[0]:05d}.jpg {more}")
             mine = labels[numbers - 1]
             check_classes(mine, 102, files[_LABELS], "label")
-            splits[split] = {"image": Column(pixels), "label": Column(mine)}
-        for name, data in self.members(files, _ARCHIVE):
-            found = _PICTURE.fullmatch(name)
-            place = places.pop(int(found[1]), None) if found else None
-            if place is not None:
-                place[0][place[1]] = self._square(data, f"{files[_ARCHIVE]}: {name}")
-        if places:
-            raise DataError(
-                f"{files[_ARCHIVE]}: holds no image_{min(places):05d}.jpg ({len(places)} are missing)"
+            random = split == "train" and self.crop == "random"
+            found = (
+                self._whole(numbers, sizes, places) if random else self._squares(numbers, places)
             )
+            splits[split] = {**found, "label": Column(mine)}
+        for number, name, data in self._photographs(files):
+            if number in places:
+                self._put(places[number], data, f"{files[_ARCHIVE]}: {name}")
         return self.made(splits)
 
-    def _room(self, count: int) -> NDArray[np.uint8]:
-        """Room for pictures, in a file without a name: all of them are more than a gigabyte."""
+    def _photographs(self, files: Mapping[str, Path]) -> Iterator[tuple[int, str, bytes]]:
+        for name, data in self.members(files, _ARCHIVE):
+            found = _PICTURE.fullmatch(name)
+            if found:
+                yield int(found[1]), name, data
+
+    def _sizes(self, files: Mapping[str, Path]) -> dict[int, tuple[int, int]]:
+        """Width and height of every photograph whose shorter side has been scaled."""
+        from paddlecli.data.readers.photographs import opened
+
+        sizes = {}
+        for number, name, data in self._photographs(files):
+            width, height = opened(data, f"{files[_ARCHIVE]}: {name}").size
+            least = min(width, height)
+            sizes[number] = self.short * width // least, self.short * height // least
+        return sizes
+
+    def _squares(self, numbers: Rows, places: dict[int, NDArray[np.uint8]]) -> dict[str, Column]:
+        """Room for squares, and where each goes."""
+        from paddlecli.data.columns import Column
+        from paddlecli.data.readers.photographs import room
+
+        pixels = room(numbers.size, 3, self.size, self.size)
+        places.update(zip(numbers.tolist(), pixels.transpose(0, 2, 3, 1), strict=True))
+        return {"image": Column(pixels)}
+
+    def _whole(
+        self, numbers: Rows, sizes: Mapping[int, tuple[int, int]], places: dict[int, NDArray[np.uint8]]
+    ) -> dict[str, Column]:  # fmt: skip
+        """Room for whole photographs, and where each goes."""
         import numpy as np
 
-        shape = (count, 3, self.size, self.size)
-        folder = settings.cache_dir()
-        with tempfile.TemporaryFile(dir=folder if folder.is_dir() else None) as stream:
-            return np.memmap(stream, np.uint8, "w+", shape=shape)
+        from paddlecli.data.columns import Column
+        from paddlecli.data.readers.photographs import PIXELS, WIDTH, room
 
-    def _square(self, data: bytes, source: str) -> NDArray[np.uint8]:
-        import numpy as np
-        from PIL import Image
+        found = np.asarray([sizes[n] for n in numbers.tolist()], np.int64)
+        edges = np.append(0, np.cumsum(found[:, 0] * found[:, 1]))
+        pixels = room(int(edges[-1]), 3)
+        for number, (width, height), edge in zip(numbers.tolist(), found, edges, strict=False):
+            places[number] = pixels[edge : edge + width * height].reshape(height, width, 3)
+        return {PIXELS: Column(pixels, (edges,)), WIDTH: Column(np.ascontiguousarray(found[:, 0]))}
 
-        try:
-            with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
-                width, height = image.size
-                if width * height > _MOST_PIXELS:
-                    raise DataError(f"{source}: {width}x{height} pixels are too many")
-                least = min(width, height)
-                wide = self.short * width // least, self.short * height // least
-                scaled = image.convert("RGB").resize(wide, Image.Resampling.BICUBIC)
-        except (OSError, SyntaxError, ValueError) as error:
-            raise DataError(f"{source}: no picture that can be read: {error}") from None
-        left, top = (wide[0] - self.size) // 2, (wide[1] - self.size) // 2
-        square = scaled.crop((left, top, left + self.size, top + self.size))
-        return np.asarray(square).transpose(2, 0, 1)
+    def _put(self, place: NDArray[np.uint8], data: bytes, source: str) -> None:
+        """Puts a photograph where it goes, or its middle where that is smaller."""
+        from paddlecli.data.readers.photographs import opened, scaled
+
+        image = opened(data, source)
+        least = min(image.size)
+        wide, tall = (self.short * n // least for n in image.size)
+        height, width = place.shape[:2]
+        left, top = (wide - width) // 2, (tall - height) // 2
+        picture = scaled(image, wide, tall, source)
+        place[:] = picture[top : top + height, left : left + width]
 
 
 def _numbers(path: Path, name: str) -> NDArray[np.int64]:

@@ -140,7 +140,7 @@ def _spec(f: GeneratedField) -> FieldSpec:
         tuple(f.axes),
         f.classes,
         (),
-        Preprocess(p.dtype, p.scale, p.shift) if p else None,
+        p.made() if p else None,
     )
 
 

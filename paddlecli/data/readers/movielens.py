@@ -185,7 +185,7 @@ class _Samples:
         }
 
     def entities(self, ratings: Rows) -> dict[str, Entities]:
-        """What is known of every user and film; `rows` counts these ratings."""
+        """What is known of every user and film; `rows` counts these ratings, `rated` are a user's films."""
         import numpy as np
 
         from paddlecli.data.entities import Entities
@@ -195,10 +195,12 @@ class _Samples:
             return found
 
         users, films = counts(0, self.tables.users), counts(1, self.tables.movies)
+        rated = _rated(ratings)
         rows = [
-            {"id": n, "rows": users[n], "gender_id": u.gender, "age_id": u.age, "job_id": u.job}
+            {"id": n, "rows": users[n], "gender_id": u.gender, "age_id": u.age, "job_id": u.job,
+             "rated": rated.get(n, [])}
             for n, u in sorted(self.tables.users.items())
-        ]
+        ]  # fmt: skip
         if self.past is not None:
             ids = np.asarray([row["id"] for row in rows], np.int64)
             whole = self.past.before(ids, np.full(ids.size, _LATEST))
@@ -214,6 +216,16 @@ class _Samples:
                 for n, m in sorted(self.tables.movies.items())
             ]),
         }  # fmt: skip
+
+
+def _rated(ratings: Rows) -> dict[int, list[int]]:
+    """By user the films that are rated, by number."""
+    import numpy as np
+
+    pairs = np.unique(ratings[:, :2], axis=0)
+    users, firsts = np.unique(pairs[:, 0], return_index=True)
+    films = np.split(pairs[:, 1], firsts[1:])
+    return {int(u): f.tolist() for u, f in zip(users, films, strict=True)}
 
 
 _LATEST = 2**40 - 1

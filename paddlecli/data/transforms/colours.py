@@ -106,7 +106,7 @@ class Erase(PictureTransform):
 @TRANSFORMS.register("normalise")
 class Normalise(PictureTransform):
     """(value - mean) / std, values from 0 to 255; the last of the transforms that change pixels. Without
-    it the network sees value / 255. One number for all channels costs nothing: the plan does it.
+    it the network sees value / 255. The plan does it: pictures stay bytes.
 
     Args:
         mean: one number, or one a channel.
@@ -122,25 +122,23 @@ class Normalise(PictureTransform):
             )
         self.mean, self.std = mean, std
 
-    @property
-    def single(self) -> bool:
-        """Whether all channels get the same."""
-        return len(set(self.mean)) == len(set(self.std)) == 1
-
     def affine(self) -> Preprocess:
         """The cast that the plan makes."""
-        return Preprocess("float32", 1.0 / self.std[0], -self.mean[0] / self.std[0])
+        count = max(len(self.mean), len(self.std))
+        means, stds = (v * count if len(v) == 1 else v for v in (self.mean, self.std))
+        pairs = tuple((1.0 / s, -m / s) for m, s in zip(means, stds, strict=True))
+        if len(set(pairs)) == 1:
+            return Preprocess("float32", *pairs[0])
+        return Preprocess("float32", channels=pairs)
 
     def one(self, picture: Picture, draw: Draw | None) -> Picture:
-        """See `PictureTransform.one`; bytes stay where the plan does it."""
-        if self.single:
-            return picture
+        """See `PictureTransform.one`; bytes stay, as the plan does it."""
         if {len(self.mean), len(self.std)} - {1, picture.shape[2]}:
             raise ConfigError(
                 f"normalise: {len(self.mean)} means and {len(self.std)} stds for "
                 f"{picture.shape[2]} channels"
             )
-        return np.asarray((picture - np.asarray(self.mean)) / np.asarray(self.std), np.float32)
+        return picture
 
 
 @TRANSFORMS.register("mixup")
@@ -183,7 +181,3 @@ def check_order(steps: Sequence[Any], names: Sequence[str]) -> None:
             raise ConfigError(
                 f"mixup must be behind all other transforms, `{names[place + 1]}` is behind it"
             )
-        if isinstance(step, Mixup) and any(
-            isinstance(s, Normalise) and not s.single for s in steps
-        ):
-            raise ConfigError("mixup goes with a `normalise` of one number for all channels")

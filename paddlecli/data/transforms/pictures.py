@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paddlecli.config.registry import TRANSFORMS
-from paddlecli.config.types import Natural
+from paddlecli.config.types import Count, Natural
 from paddlecli.data.columns import Column
 from paddlecli.data.formats import images
 from paddlecli.data.loader import random_words
@@ -79,15 +79,19 @@ class Decode(Transform):
         channels: 3 for colours, 1 for grey.
         folder: where relative paths start; the folder of the file that names them if left out.
         ground: grey value behind transparent pixels.
+        reduce_to: JPEG is decoded at a half, a quarter or an eighth of its size where both sides keep at
+            least so many pixels: much faster for photographs that are scaled down anyway.
     """
 
     takes: ClassVar[tuple[Kind, ...]] = ("cells",)
     gives: ClassVar[Kind | None] = "pictures"
 
     def __init__(
-        self, *, channels: Literal[1, 3] = 3, folder: Path | None = None, ground: Natural = 255
-    ) -> None:
+        self, *, channels: Literal[1, 3] = 3, folder: Path | None = None, ground: Natural = 255,
+        reduce_to: Count | None = None,
+    ) -> None:  # fmt: skip
         self.channels, self.folder, self.ground = channels, folder, min(ground, 255)
+        self.reduce_to = reduce_to
 
     def apply(self, values: Values, faults: Faults) -> Values:
         """See `Transform.apply`."""
@@ -116,7 +120,7 @@ class Decode(Transform):
                 given = path.read_bytes()
             except OSError as error:
                 raise DataError(f"{source}: {error.strerror or 'cannot be read'}") from None
-        image = images.load(given, source)
+        image = images.load(given, source, self.reduce_to)
         if self.channels == 1:
             return np.rint(images.flat_grey(image, self.ground)).astype(np.uint8)[:, :, None]
         return images.flat_colour(image, self.ground)

@@ -1,0 +1,39 @@
+/* winograd.h: 3x3 convolutions of stride 1 with a quarter of the products.
+ *
+ * The method of Winograd (S. Winograd, Arithmetic Complexity of Computations, 1980; for networks
+ * A. Lavin and S. Gray, arXiv 1509.09308): 4x4 outputs are interpolated from the products of two
+ * polynomials at 0, +-5/8, +-3/2 and infinity, along each direction.  So a tile of 6x6 inputs, its
+ * 16 outputs and a filter have 36 values each in the transformed space, where the convolution is 36
+ * products of matrices over channels.  With these points the largest error is some units of 1e-6 of
+ * the largest output; the usual 0, +-1, +-2 lose four times as much.
+ *
+ * Same bits: a value sums over channels in order (filter gradient: over tiles, samples outermost,
+ * in segments of a size that the image and the channels fix), whatever the threads and whatever
+ * else is in the batch. */
+#ifndef PK_WINOGRAD_H
+#define PK_WINOGRAD_H
+#include "convolutions.h"
+
+typedef enum pk_pass { PK_PASS_FORWARD, PK_PASS_INPUT, PK_PASS_FILTER } pk_pass;
+
+/* Floats that the pass needs at `work`; 0 where the convolution is not one for this method, by its
+ * sizes without the batch's.  paddlecli/ops/conv2d.py has the same rule. */
+#define pk_winograd_floats PK_LEVEL_NAME(pk_winograd_floats)
+int64_t pk_winograd_floats(const pk_conv *conv, pk_pass pass);
+#define pk_winograd_filter_floats PK_LEVEL_NAME(pk_winograd_filter_floats)
+int64_t pk_winograd_filter_floats(const pk_conv *conv); /* its part for PK_PASS_FILTER */
+
+/* As pk_conv_forward, pk_conv_input_gradient and pk_conv_filter_gradient; a result that is added
+ * is activated before. */
+#define pk_winograd_forward PK_LEVEL_NAME(pk_winograd_forward)
+void pk_winograd_forward(const pk_call *call, const pk_conv *conv, const float *x, const float *w,
+                         const float *bias, int32_t activation, int32_t accumulate, float *work,
+                         float *y);
+#define pk_winograd_input_gradient PK_LEVEL_NAME(pk_winograd_input_gradient)
+void pk_winograd_input_gradient(const pk_call *call, const pk_conv *conv, const float *dy,
+                                const float *w, int32_t accumulate, float *work, float *dx);
+#define pk_winograd_filter_gradient PK_LEVEL_NAME(pk_winograd_filter_gradient)
+void pk_winograd_filter_gradient(const pk_call *call, const pk_conv *conv, const float *x,
+                                 const float *dy, int32_t accumulate, float *work, float *dw);
+
+#endif

@@ -1,0 +1,168 @@
+"""Outputs that are pictures: as bytes, as PNG files, many in one grid.
+
+A network's output is a picture where the recipe says so (`predict.pictures`: which values are black and
+white) and it is [N, channels, height, width] with 1 or 3 channels; or where it is a mask, class numbers
+[N, height, width], whose PNG keeps the numbers and has a colour for each.
+"""
+
+from __future__ import annotations
+
+import colorsys
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paddlecli.data.formats import images
+from paddlecli.engine.files import replace, saving
+from paddlecli.errors import ConfigError
+from paddlecli.ops.spec import Spec
+
+Bytes = NDArray[np.uint8]
+_GAP, _GREY = 2, 96
+_MOST_CLASSES = 256
+
+
+@dataclass(frozen=True)
+class Picture:
+    """How rows of an output become pictures.
+
+    Attributes:
+        output: name of the output.
+        low: value that is black; `high` the one that is white. Not used for masks.
+        mask: whether the output holds numbers of classes.
+    """
+
+    output: str
+    low: float = 0.0
+    high: float = 1.0
+    mask: bool = False
+
+    @classmethod
+    def of(cls, output: str, spec: Spec, said: Mapping[str, float] | None) -> Picture | None:
+        """None where the output is no picture. `said` is the recipe's `predict.pictures`.
+
+        Raises:
+            ConfigError: the recipe says that it is one, and it cannot be.
+        """
+        known = spec.axis is None and all(d.known for d in spec.shape[1:])
+        if known and spec.dtype.startswith("i") and spec.ndim == 3:
+            return cls(output, mask=True)
+        if said is None:
+            return None
+        if not known or spec.ndim != 4 or spec.shape[1].coefficient not in (1, 3):
+            raise ConfigError(
+                f"predict.pictures: the output `{output}` is {spec}, no picture",
+                hint="pictures are [N, channels, height, width] with 1 or 3 channels, or class numbers "
+                "[N, height, width]; choose one with `predict.output`",
+            )
+        return cls(output, said["low"], said["high"])
+
+    def bytes(self, row: NDArray[Any]) -> Bytes:
+        """uint8 [channels, height, width] of one row, or [height, width] of a mask; what lies outside
+        of `low` to `high` is cut."""
+        if self.mask:
+            return np.clip(row, 0, _MOST_CLASSES - 1).astype(np.uint8)
+        share = (row.astype(np.float64) - self.low) / (self.high - self.low)
+        return np.rint(255.0 * np.clip(np.nan_to_num(share), 0.0, 1.0)).astype(np.uint8)
+
+    def grid(self, rows: Sequence[NDArray[Any]], columns: int = 0) -> Bytes:
+        """All rows in one picture, from left to right and down; about as many `columns` as lines if
+        none are given."""
+        tiles = [self.bytes(row) for row in rows]
+        across = columns or math.ceil(math.sqrt(len(tiles)))
+        *above, high, wide = tiles[0].shape
+        down = -(-len(tiles) // across)
+        size = (down * (high + _GAP) + _GAP, across * (wide + _GAP) + _GAP)
+        whole = np.full((*above, *size), 0 if self.mask else _GREY, np.uint8)
+        for i, tile in enumerate(tiles):
+            top, left = (_GAP + a * (s + _GAP) for a, s in zip(divmod(i, across), (high, wide), strict=True))
+            whole[..., top : top + high, left : left + wide] = tile
+        return whole
+
+    def answer(self, row: NDArray[Any], names: Sequence[str]) -> dict[str, Any]:
+        """What a record says of a picture: its size, and the share of each class or the range of values."""
+        if not self.mask:
+            found = {"min": row.min(), "mean": row.mean(dtype=np.float64), "max": row.max()}
+            return {"shape": list(row.shape), **{k: float(v) for k, v in found.items()}}
+        ids, counts = np.unique(row, return_counts=True)
+        shares = {
+            names[i] if i < len(names) else str(i): float(c) / row.size
+            for i, c in zip(ids.tolist(), counts.tolist(), strict=True)
+        }
+        return {"shape": list(row.shape), "classes": shares}
+
+
+def png(picture: Bytes) -> bytes:
+    """A PNG file: grey or colour [channels, height, width], or a mask [height, width] with a palette."""
+    if picture.ndim == 3:
+        return images.png(picture)
+    import io
+
+    from PIL import Image
+
+    image, out = Image.fromarray(np.ascontiguousarray(picture)), io.BytesIO()
+    image.putpalette([round(255 * c) for i in range(_MOST_CLASSES) for c in _colour(i)])
+    image.save(out, "PNG")
+    return out.getvalue()
+
+
+def _colour(number: int) -> tuple[float, float, float]:
+    """Black for class 0; neighbours have hues far from each other."""
+    return colorsys.hsv_to_rgb(0.62 * number % 1.0, 0.75, 1.0 if number else 0.0)
+
+
+def spread(values: NDArray[Any]) -> dict[str, float]:
+    """Mean, least, quartiles and largest of all values; NaN without any."""
+    flat = np.asarray(values).reshape(-1)
+    if not flat.size:
+        return dict.fromkeys(SPREAD, float("nan"))
+    points = np.quantile(flat.astype(np.float64), (0.0, 0.25, 0.5, 0.75, 1.0)).tolist()
+    return dict(zip(SPREAD, (float(flat.mean(dtype=np.float64)), *points), strict=True))
+
+
+SPREAD = ("mean", "min", "q1", "median", "q3", "max")
+"""The numbers that `spread` gives."""
+
+
+class Album:
+    """Takes the pictures of predictions: each into a file of a folder, or all into one.
+
+    Args:
+        picture: how they are made.
+        folder: gets `00001-NAME.png` and so on.
+        grid: a file that gets all of them.
+    """
+
+    def __init__(self, picture: Picture, folder: Path | None, grid: Path | None) -> None:
+        self._picture, self._folder, self._grid = picture, folder, grid
+        self._rows: list[NDArray[Any]] = []
+
+    def add(self, number: int, name: str, row: NDArray[Any]) -> Mapping[str, str]:
+        """Takes one; gives where it was written, for its record."""
+        if self._grid is not None:
+            self._rows.append(row)
+        if self._folder is None:
+            return {}
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "_", Path(name).name)[:80] or "input"
+        stem = re.sub(r"\.(png|jpe?g|bmp|gif|webp|tiff?)$", "", stem, flags=re.IGNORECASE)
+        path = self._folder / f"{number:05d}-{stem}.png"
+        save(path, self._picture.bytes(row))
+        return {"picture": str(path)}
+
+    def close(self) -> None:
+        """Writes the grid."""
+        if self._grid is not None and self._rows:
+            save(self._grid, self._picture.grid(self._rows))
+
+
+def save(path: Path, picture: Bytes) -> None:
+    """Writes a PNG file; makes its folder."""
+    with saving(path, "make room, or choose another place"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace(path, png(picture))

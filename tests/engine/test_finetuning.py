@@ -1,0 +1,336 @@
+"""What fine-tuning asks for: frozen layers, weighted and smoothed labels, averages of the weights, a new head; each against
+numbers that numpy gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from safetensors.numpy import load_file
+
+from paddlecli.config.load import load_recipe
+from paddlecli.config.recipe import Recipe
+from paddlecli.data.opening import open_dataset
+from paddlecli.engine import balance
+from paddlecli.engine.evaluate import evaluate
+from paddlecli.engine.fit import Options, changes, fit, resume
+from paddlecli.engine.prepare import data_of
+from paddlecli.engine.rundir import RunDir
+from paddlecli.errors import ConfigError, RunError
+
+from .test_training import StopAt
+from .tiny_runs import MLP, MakeRecipe, events, same_results
+
+Arrays = Mapping[str, NDArray[Any]]
+DATA = """
+  name: generated
+  samples: 48
+  test_samples: 16
+  fields:
+    - {name: x, shape: [2, 3, 3]}
+    - {name: y, shape: [1], dtype: int64, classes: 3, role: label}
+"""
+NORMS = f"""
+name: norms
+description: a batch norm before an output
+data: {DATA}
+model:
+  inputs: {{x: {{shape: [2, 3, 3]}}, y: {{shape: [1], dtype: int64, below: 3, role: label}}}}
+  layers:
+    - {{batch_norm: {{activation: relu}}, name: norm}}
+    - {{flatten: {{}}}}
+    - {{fc: {{size: 3}}, name: head}}
+  loss: {{softmax_with_cross_entropy: {{}}, from: [head, y]}}
+optimizer: {{name: sgd, learning_rate: 0.5}}
+train: {{epochs: 1, batch_size: 16, seed: 3, max_steps: 1, shuffle: none}}
+"""
+LINEAR = f"""
+name: linear
+description: an output of a row
+data: {DATA}
+model:
+  inputs: {{x: {{shape: [2, 3, 3]}}, y: {{shape: [1], dtype: int64, below: 3, role: label}}}}
+  layers:
+    - {{flatten: {{}}}}
+    - {{fc: {{size: 3}}, name: head}}
+  loss: {{softmax_with_cross_entropy: {{}}, from: [head, y]}}
+optimizer: {{name: sgd, learning_rate: 0.5}}
+train: {{epochs: 1, batch_size: 16, seed: 3, max_steps: 1, shuffle: none, log_every: 1}}
+"""
+KEPT = {"mean": np.float32([0.5, -0.25]), "variance": np.float32([2.0, 0.5])}
+
+
+def recipe_of(text: str, tmp_path: Path, *overrides: str) -> Recipe:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text)
+    return load_recipe(path, overrides)
+
+
+def first_batch() -> tuple[NDArray[Any], NDArray[Any]]:
+    arguments = {
+        "samples": 48,
+        "test_samples": 16,
+        "fields": [
+            {"name": "x", "shape": [2, 3, 3]},
+            {"name": "y", "shape": [1], "dtype": "int64", "classes": 3, "role": "label"},
+        ],
+    }
+    columns = open_dataset("generated", arguments)["train"].columns
+    return columns["x"].values[:16].astype(np.float64), columns["y"].values[:16, 0]
+
+
+def started(recipe: Recipe, path: Path, **more: Any) -> tuple[Arrays, Arrays]:
+    """Weights before and after a training."""
+    from paddlecli.engine.prepare import fields_of, prepare
+
+    graph = prepare(recipe, fields_of(recipe)).graph
+    before = graph.initial_values(recipe.train.seed)
+    fit(recipe, Options(run_dir=path, **more))
+    return before, load_file(path / "model" / "model.safetensors")
+
+
+def softmax(z: NDArray[Any]) -> NDArray[Any]:
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def head_after(
+    before: Arrays, x: NDArray[Any], target: NDArray[Any], rate: float = 0.5
+) -> tuple[NDArray[Any], NDArray[Any], float]:
+    """Weights of the output after one step on rows x, and the loss before it."""
+    w, b = before["head/w"].astype(np.float64), before["head/b"].astype(np.float64)
+    p = softmax(x @ w + b)
+    loss = -(target * np.log(p)).sum(axis=1).mean()
+    dz = (p * target.sum(axis=1, keepdims=True) - target) / len(x)
+    return w - rate * x.T @ dz, b - rate * dz.sum(axis=0), float(loss)
+
+
+def test_a_frozen_batch_norm_keeps_its_statistics_and_uses_them(tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    whole = recipe_of(NORMS, tmp_path)
+    before, _ = started(whole, tmp_path / "first")
+    start = {**before, "norm/mean": KEPT["mean"], "norm/variance": KEPT["variance"]}
+    save_file({k: np.asarray(v) for k, v in start.items()}, tmp_path / "start.safetensors")
+    init = f"train.init_from={tmp_path / 'start.safetensors'}"
+    frozen = 'model.parameters={"norm/*": {"trainable": false}}'
+    _, after = started(recipe_of(NORMS, tmp_path, init, frozen), tmp_path / "kept")
+    for name, value in KEPT.items():
+        np.testing.assert_array_equal(after[f"norm/{name}"], value)
+    np.testing.assert_array_equal(after["norm/w"], before["norm/w"])
+    x, y = first_batch()
+    mean, variance = (KEPT[k].astype(np.float64).reshape(2, 1, 1) for k in ("mean", "variance"))
+    rows = np.maximum((x - mean) / np.sqrt(variance + 1e-5), 0).reshape(16, -1)
+    w, b, _ = head_after(start, rows, np.eye(3)[y])
+    np.testing.assert_allclose(after["head/w"], w, atol=1e-6)
+    np.testing.assert_allclose(after["head/b"], b, atol=1e-6)
+
+    update = 'model.parameters={"norm/*": {"trainable": false, "batch_norm": "update"}}'
+    _, moved = started(recipe_of(NORMS, tmp_path, init, update), tmp_path / "moved")
+    np.testing.assert_array_equal(moved["norm/w"], before["norm/w"])
+    of_batch = 0.9 * KEPT["mean"] + 0.1 * x.mean(axis=(0, 2, 3))
+    np.testing.assert_allclose(moved["norm/mean"], of_batch, atol=1e-6)
+
+
+def test_the_run_says_what_is_frozen(tmp_path: Path) -> None:
+    frozen = 'model.parameters={"norm/*": {"trainable": false}}'
+    started(recipe_of(NORMS, tmp_path, frozen), tmp_path / "run")
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert "57 of them train; frozen: norm (4 parameters)" in log
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"nrm/*": {"trainable": False}}, r"no parameter matches `nrm/\*`.*norm/\*"),
+        ({"head/*": {"batch_norm": "update"}}, r"no batch norm is among the parameters of `head/\*`"),
+    ],
+    ids=["no parameter", "no batch norm"],
+)  # fmt: skip
+def test_patterns_that_match_nothing(parameters: Any, message: str, tmp_path: Path) -> None:
+    recipe = recipe_of(NORMS, tmp_path, f"model.parameters={json.dumps(parameters)}")
+    with pytest.raises(ConfigError, match="(?s)" + message):
+        fit(recipe, Options(run_dir=tmp_path / "run"))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("weights", [None, [0.5, 2.0, 1.25]], ids=["plain", "weighted"])
+@pytest.mark.parametrize("loss", ["softmax_with_cross_entropy", "cross_entropy"])
+def test_labels_are_smoothed_and_weighted_in_training_alone(
+    smoothing: float, weights: list[float] | None, loss: str, tmp_path: Path
+) -> None:
+    """As torch has it: the sum over classes of weight * smoothed label * -log p; divided by the rows."""
+    text = LINEAR
+    if loss == "cross_entropy":
+        text = text.replace("softmax_with_cross_entropy: {}, from: [head, y]", "cross_entropy: {}, from: [p, y]")
+        text = text.replace("name: head}", "name: head}\n    - {softmax: {}, name: p}")  # fmt: skip
+    asked = [f"train.label_smoothing={smoothing}"]
+    asked += [] if weights is None else [f"train.class_weights={weights}"]
+    recipe = recipe_of(text, tmp_path, *asked)
+    before, after = started(recipe, tmp_path / "run")
+    x, y = first_batch()
+    target = (1 - smoothing) * np.eye(3)[y] + smoothing / 3
+    w, b, value = head_after(before, x.reshape(16, -1), target * (weights or [1.0, 1.0, 1.0]))
+    np.testing.assert_allclose(after["head/w"], w, atol=2e-6)
+    np.testing.assert_allclose(after["head/b"], b, atol=2e-6)
+    assert events(tmp_path / "run", "step")[0]["loss"] == pytest.approx(value, abs=2e-6)
+    test = data_of(recipe)["test"].columns
+    rows = test["x"].values.reshape(16, -1).astype(np.float64)
+    p = softmax(rows @ after["head/w"].astype(np.float64) + after["head/b"].astype(np.float64))
+    plain = -np.log(p[np.arange(16), test["y"].values[:, 0]]).mean()
+    assert evaluate(RunDir(tmp_path / "run")).metrics["loss"] == pytest.approx(plain, abs=2e-6)
+
+
+def test_balanced_weights_are_those_of_the_train_split(tmp_path: Path) -> None:
+    recipe = recipe_of(LINEAR, tmp_path, "train.class_weights=balanced")
+    counts = np.bincount(data_of(recipe)["train"].columns["y"].values[:, 0], minlength=3)
+    found = balance.resolved(recipe).train.class_weights
+    assert found == pytest.approx(48 / (3 * counts))
+    fit(recipe, Options(run_dir=tmp_path / "run"))
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert f"class weights (train labels): 0 {16 / counts[0]:.4g} ({counts[0]})" in log
+    again = load_recipe(tmp_path / "run" / "config.yaml")
+    assert again.train.class_weights == found
+    assert changes(RunDir(tmp_path / "run"), recipe) == []
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("train.class_weights=[1, 2]", "train.class_weights has 2 numbers, there are 3 classes"),
+        ("train.class_weights={a: 2}", "goes by names, and the data have none"),
+        ("train.class_weights=even", r"train\.class_weights"),
+        ("train.label_smoothing=1", r"train\.label_smoothing"),
+        ("train.init_skip=[head/*]", "has a meaning with `init_from` only"),
+    ],
+)
+def test_wishes_that_do_not_fit(override: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        fit(recipe_of(LINEAR, tmp_path, override), Options(run_dir=tmp_path / "run"))
+
+
+def test_a_loss_that_takes_no_classes_refuses_them(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"train.label_smoothing: no loss of this network takes"):
+        fit(load_recipe("fit_a_line", ["train.label_smoothing=0.1"]), Options(run_dir=tmp_path / "r"))  # fmt: skip
+
+
+@pytest.mark.parametrize("warmup", [True, False])
+def test_averages_are_what_is_evaluated_and_saved(warmup: bool, tmp_path: Path) -> None:
+    """Five steps of one batch each, against the same training in numpy."""
+    ema = f"train.ema={{decay: 0.5, warmup: {str(warmup).lower()}}}"
+    recipe = recipe_of(LINEAR, tmp_path, ema, "train.max_steps=5", "train.epochs=3")
+    before, after = started(recipe, tmp_path / "run")
+    data = data_of(recipe)["train"].columns
+    w, b = before["head/w"].astype(np.float64), before["head/b"].astype(np.float64)
+    average = w.copy()
+    for step in range(5):
+        part = slice(16 * (step % 3), 16 * (step % 3 + 1))
+        x = data["x"].values[part].reshape(16, -1).astype(np.float64)
+        target = np.eye(3)[data["y"].values[part, 0]]
+        w, b, _ = head_after({"head/w": w, "head/b": b}, x, target)
+        decay = min(0.5, (2 + step) / (11 + step)) if warmup else 0.5
+        average = decay * average + (1 - decay) * w
+    np.testing.assert_allclose(after["head/w"], average, atol=2e-6)
+    folder = tmp_path / "run" / "checkpoints" / "step-00000005"
+    rest = load_file(folder / "optimizer.safetensors")
+    np.testing.assert_allclose(rest["trained:head/w"], w, atol=2e-6)
+    told = events(tmp_path / "run", "evaluation")[-1]["loss"]
+    assert evaluate(RunDir(tmp_path / "run")).metrics["loss"] == told
+    assert "averages of the weights (decay 0.5)" in (tmp_path / "run" / "log.txt").read_text()
+
+
+EVERYTHING = (
+    "train.ema={decay: 0.9}",
+    "train.label_smoothing=0.1",
+    "train.class_weights=balanced",
+    'model.parameters={"fc1/*": {"trainable": false}}',
+)
+
+
+@pytest.mark.parametrize("stop", [4, 17])
+def test_killed_and_resumed(stop: int, tiny: MakeRecipe, tmp_path: Path) -> None:
+    whole = fit(tiny(*EVERYTHING), Options(run_dir=tmp_path / "whole"))
+    assert whole.status == "completed"
+    fit(tiny(*EVERYTHING), Options(run_dir=tmp_path / "cut"), StopAt(stop))
+    resume(RunDir(tmp_path / "cut"))
+    same_results(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_averages_of_batches_that_are_cut(tiny: MakeRecipe, tmp_path: Path) -> None:
+    ema = "train.ema={decay: 0.9}"
+    one = fit(tiny(ema), Options(run_dir=tmp_path / "one"))
+    parts = fit(tiny(ema, "train.accumulate=4"), Options(run_dir=tmp_path / "parts"))
+    a, b = (load_file(r.run_dir / "model" / "model.safetensors") for r in (one, parts))
+    for name in a:
+        np.testing.assert_allclose(a[name], b[name], atol=1e-5)
+
+
+def test_averages_of_a_row_sparse_table(tmp_path: Path) -> None:
+    """Rows that no batch touches keep their initial values, and so do their averages."""
+    text = """
+name: table
+description: rows of a table
+data:
+  name: generated
+  samples: 20
+  test_samples: 4
+  fields: [{name: x, shape: [1], dtype: int64, classes: 200}, {name: y, shape: [1], dtype: int64, classes: 3, role: label}]
+model:
+  inputs: {x: {shape: [1], dtype: int64, below: 200}, y: {shape: [1], dtype: int64, below: 3, role: label}}
+  layers: [{embedding: {size: 200, dim: 3, sparse: true}, name: rows}]
+  loss: {softmax_with_cross_entropy: {}, from: [rows, y]}
+optimizer: {name: sgd, learning_rate: 0.5}
+train: {epochs: 1, batch_size: 20, ema: {decay: 0.75, warmup: false}}
+"""
+    recipe = recipe_of(text, tmp_path)
+    before, after = started(recipe, tmp_path / "run")
+    trained = load_file(tmp_path / "run" / "checkpoints" / "step-00000001" / "optimizer.safetensors")
+    name = next(n for n in before if n.startswith("rows"))
+    moved = trained[f"trained:{name}"]
+    assert 0 < (moved != before[name]).any(axis=1).sum() <= 20
+    np.testing.assert_allclose(after[name], before[name] + 0.25 * (moved - before[name]), atol=1e-7)
+
+
+# -- a new head ---------------------------------------------------------------------------------------------------------------
+def test_a_new_head(tiny: MakeRecipe, tmp_path: Path) -> None:
+    """Arrays that are named keep their initial values; all others must fit."""
+    source = fit(tiny("train.epochs=1"), Options(run_dir=tmp_path / "source")).run_dir
+    other = tmp_path / "other.yaml"
+    other.write_text(MLP.replace("classes: 4", "classes: 7").replace("below: 4", "below: 7").replace("size: 4", "size: 7"))
+    init = f"train.init_from={source}"
+    with pytest.raises(RunError, match=r"(?s)shape +logits/b +7 +4.*logits/w +16x7 +16x4") as found:
+        fit(load_recipe(other, [init]), Options(run_dir=tmp_path / "bad"))
+    assert "train: {init_skip: [logits/*]}" in (found.value.hint or "")
+    assert not (tmp_path / "bad").exists()
+    steps = ["train.max_steps=1", "optimizer.learning_rate=1e-20"]
+    recipe = load_recipe(other, [init, "train.init_skip=[logits/*]", *steps])
+    before, after = started(recipe, tmp_path / "run")
+    given = load_file(source / "model" / "model.safetensors")
+    np.testing.assert_array_equal(after["fc1/w"], given["fc1/w"])
+    np.testing.assert_array_equal(after["logits/w"], before["logits/w"])
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert "2 arrays; not loaded: logits/w, logits/b" in log
+    known = json.loads((tmp_path / "run" / "run.json").read_text())["init_from"]
+    assert known["initial"] == known["not_taken"] == ["logits/b", "logits/w"]
+
+
+def test_a_head_of_the_same_shape_may_be_new_too(tiny: MakeRecipe, tmp_path: Path) -> None:
+    source = fit(tiny("train.epochs=1"), Options(run_dir=tmp_path / "source")).run_dir
+    recipe = tiny(f"train.init_from={source}", "train.init_skip=[logits/w]", "train.max_steps=1", "optimizer.learning_rate=1e-20")  # fmt: skip
+    before, after = started(recipe, tmp_path / "run")
+    given = load_file(source / "model" / "model.safetensors")
+    np.testing.assert_array_equal(after["logits/w"], before["logits/w"])
+    np.testing.assert_array_equal(after["logits/b"], given["logits/b"])
+
+
+def test_a_skip_that_fits_nothing(tiny: MakeRecipe, tmp_path: Path) -> None:
+    source = fit(tiny("train.epochs=1"), Options(run_dir=tmp_path / "source")).run_dir
+    recipe = tiny(f"train.init_from={source}", "train.init_skip=[logit/*]")
+    with pytest.raises(ConfigError, match=r"`logit/\*` fits no array") as found:
+        fit(recipe, Options(run_dir=tmp_path / "run"))
+    assert "logits/*" in (found.value.hint or "")
