@@ -16,6 +16,8 @@ from paddlecli.errors import ResourceError
 
 Kind = Literal["configs", "recipes", "datasets"]
 DEFAULT_RECIPE = "default"
+IMPORT_MAPS = "import"
+"""Below `configs/`: what other programs' weights are called here, no fragments of recipes."""
 SCHEMA = "recipe.schema.json"
 """The recipe language for editors, beside the shipped recipes."""
 
@@ -56,6 +58,11 @@ def names(kind: Kind) -> list[str]:
     folder = directory(kind)
     found = (p.relative_to(folder).with_suffix("").as_posix() for p in folder.rglob("*.yaml"))
     return sorted(found)
+
+
+def fragment_names() -> list[str]:
+    """Names of the shipped fragments for `extends`."""
+    return [n for n in names("configs") if not n.startswith(f"{IMPORT_MAPS}/")]
 
 
 def recipe_names() -> list[str]:

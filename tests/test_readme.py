@@ -18,7 +18,10 @@ TOP = Path(__file__).parent.parent
 README = (TOP / "README.md").read_text(encoding="utf-8")
 DOCS = sorted((TOP / "docs").glob("*.md"))
 SHARED = Path(os.environ.get("PADDLECLI_TEST_SHARED", TOP.parent / "shared"))
-ELSEWHERE = {"extending.md": "tests/cli/test_extending.py"}
+ELSEWHERE = {
+    "extending.md": "tests/cli/test_extending.py",
+    "pretrained.md": "tests/cli/test_convert.py",
+}
 """Pages whose commands need files that a test of their own writes."""
 
 

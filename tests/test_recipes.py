@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from paddlecli import assets
 from paddlecli.cli.app import main
@@ -16,6 +17,8 @@ from paddlecli.cli.recipe import schema_text
 from paddlecli.config.load import load_recipe
 from paddlecli.config.yaml_text import Source, decode, parse
 from paddlecli.data.formats.images import png
+from paddlecli.engine.prepare import fields_of
+from paddlecli.models.build import build
 
 FOLDER = assets.directory("recipes")
 SCHEMA = assets.SCHEMA
@@ -106,6 +109,17 @@ def data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         path.write_bytes(png(np.full((3, 80, 80), 12 * number, np.uint8)))
 
 
+def weights(model: str) -> None:
+    """A file with first values of a network for 1,000 classes."""
+    recipe = Path("recipe.yaml")
+    recipe.write_text(
+        f"name: {model}\ndata: {{name: synthetic/images, size: [64, 64], classes: 1000}}\n"
+        f"model: {{name: {model}}}\n"
+    )
+    loaded = load_recipe(recipe)
+    save_file(build(loaded, fields_of(loaded)).initial_values(0), f"{model}.safetensors")
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.usefixtures("data")
 def test_the_command_in_the_header_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,6 +131,8 @@ def test_the_command_in_the_header_runs(name: str, capsys: pytest.CaptureFixture
     section = load_recipe(called(name)).data
     for other in before:
         assert section is not None and other == ["dataset", "download", section.name]
+    if "train.init_from=resnet18.safetensors" in words:
+        weights("resnet18")
     arguments = ["train", words[1]] if words[0] == "bench" else words
     found = main([*arguments, "--dry-run"])
     err = capsys.readouterr().err

@@ -14,6 +14,7 @@
 /* Multiply-adds below which another thread does not pay: they take 10 us, and what it wrote must
  * come over from its cache afterwards, which can take longer than was gained. */
 #define SMALL_WORK (512 * 1024)
+#define DEEP 4096 /* k from which on A and B do not stay in a cache: every block reads them anew */
 #define NARROW 12               /* columns of C that would leave a quarter of each vector empty */
 #define NARROW_ROWS 1024        /* rows of a block of such a product */
 
@@ -84,6 +85,10 @@ static void skinny_chunk(const pk_product *p, const float *packed, float *panel,
     const pk_tile_row *tile = &pk_tiles[order][rows];
     const float *b = p->b + k0 * p->b_stride + column;
     float *c = p->c + row * p->c_stride + column;
+    if (rows == 1) {
+        pk_tile_row_alone(order, k, packed, b, p->b_stride, c, columns, add);
+        return;
+    }
     int64_t j = 0;
     for (int64_t n; columns - j >= 16; j += n) {
         pk_tile_fn fn = tile->narrow;
@@ -224,9 +229,8 @@ static product_work cut(const pk_product *p, int64_t wanted) {
 void pk_multiply(const pk_call *call, const pk_product *p) {
     if (p->m <= 0 || p->n <= 0) return;
     const int64_t work = p->m * p->n * p->k, threads = pk_threads(call);
-    int64_t pieces = threads == 1 || work < SMALL_WORK ? 1
-                     : work < 40 * SMALL_WORK          ? threads
-                                                       : 4 * threads;
+    const int few = work < 40 * SMALL_WORK || p->k >= DEEP;
+    int64_t pieces = threads == 1 || work < SMALL_WORK ? 1 : few ? threads : 4 * threads;
     if (pk_pool_smallest(call->pool)) pieces = INT64_MAX;
     if (p->n <= NARROW && p->m >= 2 * PK_TILE_COLUMNS && !p->windows) {
         multiply_narrow(call, p, pieces);

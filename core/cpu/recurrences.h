@@ -80,6 +80,14 @@ typedef struct pk_recurrent {
 #define pk_recurrent_weights PK_LEVEL_NAME(pk_recurrent_weights)
 void pk_recurrent_weights(const pk_call *call, const pk_recurrent *product);
 
+/* Rows of a step lie far apart, where the machine does not look ahead by itself. */
+PK_INLINE void pk_prefetch(const float *row, int64_t n) {
+    for (int64_t j = 0; j < n; j += 16) __builtin_prefetch(row + j, 0, 2);
+}
+PK_INLINE void pk_prefetch_write(const float *row, int64_t n) {
+    for (int64_t j = 0; j < n; j += 16) __builtin_prefetch(row + j, 1, 2);
+}
+
 /* Rows by sequence to the rows of a group, in its order, and back; zeros where there are none. */
 PK_INLINE void pk_group_start(const pk_group *g, const float *from, int64_t width, float *rows) {
     for (int64_t i = 0; i < g->rows; i++) {

@@ -25,7 +25,11 @@ PK_INLINE void tile(const int rows, const int vectors, const pk_order order, int
         pk_vec bv[8];
         _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) bv[v] = pk_load(b + 16 * v);
         if (packs) {
-            _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) pk_store(panel + 16 * v, bv[v]);
+            _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) {
+                pk_store(panel + 16 * v, bv[v]);
+                /* What the next panel will need lies on the same page, just behind. */
+                __builtin_prefetch(b + 16 * (vectors + v), 0, 3);
+            }
             panel += 16 * vectors;
         }
         _Pragma("GCC unroll 16") for (int i = 0; i < rows; i++) {
@@ -65,7 +69,7 @@ PK_INLINE void tile(const int rows, const int vectors, const pk_order order, int
 
 #if defined(__AVX512F__)
 #define EACH_ROWS(F)                                        \
-    F(1, 8) F(2, 4) F(3, 4) F(4, 4) F(5, 4) F(6, 4) F(7, 2) \
+    F(1, 8) F(2, 8) F(3, 8) F(4, 4) F(5, 4) F(6, 4) F(7, 2) \
     F(8, 2) F(9, 2) F(10, 2) F(11, 2) F(12, 2) F(13, 2) F(14, 2)
 #elif PK_HAS_FMA
 #define EACH_ROWS(F) F(1, 4) F(2, 2) F(3, 2) F(4, 1) F(5, 1) F(6, 1)
@@ -90,8 +94,11 @@ int64_t pk_packed_a_floats(int64_t rows) {
 void pk_pack_a(pk_order order, const float *a, int64_t stride, int64_t rows, int64_t k,
                float *packed) {
     if (order == PK_ORDER_ROWS) {
-        for (int64_t r = 0; r < rows; r++, a += stride, packed += PK_A_ROW_STRIDE)
-            PK_FOR16(i, c, k) pk_store(packed + i, pk_load_n(a + i, c));
+        for (int64_t r = 0; r < rows; r++, a += stride, packed += PK_A_ROW_STRIDE) {
+            int64_t i = 0;
+            for (; i + 16 <= k; i += 16) pk_store(packed + i, pk_load(a + i));
+            if (i < k) pk_store(packed + i, pk_load_n(a + i, k - i));
+        }
         return;
     }
     /* A store may run over the next k's place, which is written after it. */
@@ -164,4 +171,51 @@ void pk_tile_column_packing(pk_order order, int64_t rows, int64_t k, const float
     const int64_t count = pk_tile_begin(rows, pk_tile_split(rows), 1);
     pk_tiles[order][count].packing(k, packed_a, b, b_stride, panel, c, c_stride, add);
     tiles_from(1, order, rows, k, packed_a, panel, c, c_stride, PK_TILE_COLUMNS, add);
+}
+
+/* One row: b is used once, so what counts is that it is read in long pieces. */
+#if defined(__AVX512F__)
+#define ROW_VECTORS 16
+#define EACH_VECTORS(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15) F(16)
+#else
+#define ROW_VECTORS 6
+#define EACH_VECTORS(F) F(1) F(2) F(3) F(4) F(5) F(6)
+#endif
+
+/* The last vector holds 1 to 16 columns. */
+PK_INLINE void row_alone(const int vectors, int64_t k, const float *a, int64_t a_step,
+                         const float *b, int64_t b_stride, float *c, int64_t last, int32_t add) {
+    pk_vec acc[ROW_VECTORS];
+    _Pragma("GCC unroll 16") for (int v = 0; v < vectors; v++) acc[v] = pk_zero();
+    for (int64_t q = 0; q < k; q++, a += a_step, b += b_stride) {
+        const pk_vec av = pk_set1(*a);
+        _Pragma("GCC unroll 16") for (int v = 0; v < vectors - 1; v++)
+            acc[v] = pk_fma(av, pk_load(b + 16 * v), acc[v]);
+        acc[vectors - 1] = pk_fma(av, pk_load_n(b + 16 * (vectors - 1), last), acc[vectors - 1]);
+    }
+    _Pragma("GCC unroll 16") for (int v = 0; v < vectors; v++)
+        put(c + 16 * v, acc[v], v < vectors - 1 ? 16 : last, add);
+}
+
+typedef void (*row_fn)(int64_t k, const float *a, int64_t a_step, const float *b, int64_t b_stride,
+                       float *c, int64_t last, int32_t add);
+#define ROW(v)                                                                                  \
+    static void row_##v(int64_t k, const float *a, int64_t a_step, const float *b,              \
+                        int64_t b_stride, float *c, int64_t last, int32_t add) {                \
+        row_alone(v, k, a, a_step, b, b_stride, c, last, add);                                  \
+    }
+EACH_VECTORS(ROW)
+#define ROW_NAME(v) row_##v,
+static const row_fn rows_alone[] = {EACH_VECTORS(ROW_NAME)};
+
+void pk_tile_row_alone(pk_order order, int64_t k, const float *packed_a, const float *b,
+                       int64_t b_stride, float *c, int64_t columns, int32_t add) {
+    const int64_t step = order == PK_ORDER_ROWS ? 1 : PK_A_COLUMN_STRIDE;
+    /* Pieces of about the same length. */
+    const int64_t vectors = pk_ceil_div(columns, 16), pieces = pk_ceil_div(vectors, ROW_VECTORS);
+    for (int64_t i = 0; i < pieces; i++) {
+        const int64_t first = vectors * i / pieces, count = vectors * (i + 1) / pieces - first;
+        rows_alone[count - 1](k, packed_a, step, b + 16 * first, b_stride, c + 16 * first,
+                              pk_min_i64(16, columns - 16 * (first + count - 1)), add);
+    }
 }

@@ -77,6 +77,11 @@ void pk_tile_column_packing(pk_order order, int64_t rows, int64_t k, const float
                             const float *b, int64_t b_stride, float *panel, float *c,
                             int64_t c_stride, int32_t add);
 
+/* c [columns] (=|+=) one row of packed A, in either order, * b [k, columns], read where it lies. */
+#define pk_tile_row_alone PK_LEVEL_NAME(pk_tile_row_alone)
+void pk_tile_row_alone(pk_order order, int64_t k, const float *packed_a, const float *b,
+                       int64_t b_stride, float *c, int64_t columns, int32_t add);
+
 /* pk_activation on sixteen lanes; inlined with a constant it costs no branch. */
 PK_INLINE pk_vec pk_activate(pk_vec x, int32_t activation) {
     switch (activation) {

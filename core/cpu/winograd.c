@@ -85,7 +85,9 @@ int64_t pk_winograd_floats(const pk_conv *c, pk_pass pass) {
         c->out_channels < 16 || c->width > WINO_MOST_WIDTH || c->out_w > WINO_MOST_WIDTH)
         return 0;
     const int64_t tiles = pk_ceil_div(c->out_h, WINO_TILE) * pk_ceil_div(c->out_w, WINO_TILE);
-    if (tiles * WINO_POINTS > 9 * c->out_h * c->out_w) return 0;
+    /* Half of the products must be saved: the transforms take their share, and the edges of small
+     * images waste tiles. */
+    if (tiles * WINO_POINTS * 2 > 9 * c->out_h * c->out_w) return 0;
     if (pass == PK_PASS_FILTER) return pk_winograd_filter_floats(c);
     const job j = job_of(c, pass);
     if (j.chunks == 1) return j.wide * WINO_POINTS * j.channels * WINO_WIDE;

@@ -1,4 +1,4 @@
-/* batch_norm: y = (x - mean)/sqrt(variance + epsilon)*w + b per channel, of x [rows, channels, inner].
+/* batch_norm: y = act((x - mean)/sqrt(variance + epsilon)*w + b per channel, + z), of x and z [rows, channels, inner].
  *
  * In training mean and (biased) variance are those of the batch, elsewhere given.  A channel is one piece of work.  With
  * inner > 1 each plane gives its own mean and squared distance, which are merged in the order of the rows in double; with
@@ -11,6 +11,7 @@ typedef struct norm {
     float *out;                       /* y or dx [rows, channels, inner]; NULL when dx is not wanted */
     float *first, *second;            /* [channels]: mean, rstd; or dw, db; NULL when not wanted */
     const float *x, *dy, *y;          /* y: only where a relu was fused, NULL otherwise */
+    const float *z;                   /* added before the relu; or NULL */
     const float *w, *b, *mean;        /* [channels]; mean NULL when the batch's statistics are taken */
     const float *rstd, *variance;     /* [channels]: one of them goes with mean */
     int64_t rows, channels, inner;
@@ -56,6 +57,7 @@ static void plane_apply(const norm *k, int64_t c, float mean, float rstd) {
         const int64_t at = (r * k->channels + c) * k->inner;
         PK_FOR16(i, n, k->inner) {
             pk_vec v = pk_fma(pk_sub(pk_load_n(k->x + at + i, n), m), a, b);
+            if (k->z != NULL) v = pk_add(v, pk_load_n(k->z + at + i, n));
             if (k->relu) v = pk_relu(v);
             pk_put(k->out + at + i, v, n, k->add);
         }
@@ -123,6 +125,7 @@ static void forward_columns(void *context, int64_t begin, int64_t end, int32_t t
         for (int64_t r = 0; r < k->rows; r++) {
             const int64_t at = r * k->channels + c;
             pk_vec y = pk_fma(pk_sub(pk_load_n(k->x + at, lanes), m), a, b);
+            if (k->z != NULL) y = pk_add(y, pk_load_n(k->z + at, lanes));
             if (k->relu) y = pk_relu(y);
             pk_put(k->out + at, y, lanes, k->add);
         }
@@ -241,8 +244,13 @@ static void run(const pk_call *call, norm *k, pk_task planes, pk_task columns) {
 }
 
 static pk_status forward_with(const pk_call *call, norm *k) {
-    const pk_status status = per_channel(call, k, 1, call->n_in);
+    const pk_view *z = &call->in[call->n_in - 1];
+    const pk_status status = per_channel(call, k, 1, call->n_in - 1);
     if (status != PK_OK) return status;
+    if (z->data != NULL && pk_count(z) != pk_count(&call->in[0]))
+        return pk_fail(call, PK_BAD_SHAPE, -1, "z has %lld elements, x has %lld", (long long)pk_count(z),
+                       (long long)pk_count(&call->in[0]));
+    k->z = pk_f32(z);
     if (call->attr[1].i < 0 || call->attr[1].i > 1)
         return pk_fail(call, PK_BAD_SHAPE, -1, "no activation %lld", (long long)call->attr[1].i);
     k->w = pk_f32(&call->in[1]), k->b = pk_f32(&call->in[2]);
@@ -252,7 +260,7 @@ static pk_status forward_with(const pk_call *call, norm *k) {
     return PK_OK;
 }
 
-/* x, w, b -> y, mean, rstd; attributes epsilon, activation */
+/* x, w, b, z or none -> y, mean, rstd; attributes epsilon, activation */
 static pk_status forward(const pk_call *call) {
     norm k;
     const pk_status status = shape_of(call, &k);
@@ -262,7 +270,7 @@ static pk_status forward(const pk_call *call) {
     return forward_with(call, &k);
 }
 
-/* x, w, b, mean, variance -> y */
+/* x, w, b, mean, variance, z or none -> y */
 static pk_status inference(const pk_call *call) {
     norm k;
     const pk_status status = shape_of(call, &k);
@@ -322,9 +330,10 @@ static pk_status update_running(const pk_call *call) {
 }
 
 PK_OP(batch_norm,
-      {"batch_norm.forward(x: f32, w: f32, b: f32; epsilon: float, activation: int) -> (y: f32, mean: f32, rstd: f32)",
+      {"batch_norm.forward(x: f32, w: f32, b: f32, z?: f32; epsilon: float, activation: int) -> "
+       "(y: f32, mean: f32, rstd: f32)",
        forward},
-      {"batch_norm.inference(x: f32, w: f32, b: f32, mean: f32, variance: f32; epsilon: float, activation: int) -> "
+      {"batch_norm.inference(x: f32, w: f32, b: f32, mean: f32, variance: f32, z?: f32; epsilon: float, activation: int) -> "
        "(y: f32)", inference},
       {"batch_norm.backward(x: f32, w: f32, mean: f32, rstd: f32, dy: f32, y?: f32; epsilon: float) -> "
        "(dx?: f32, dw?: f32, db?: f32)", backward},

@@ -1,5 +1,5 @@
-/* batch_norm: y = (x - mean)/sqrt(variance + epsilon)*w + b per channel, of x [rows, channels,
- * inner].
+/* batch_norm: y = act((x - mean)/sqrt(variance + epsilon)*w + b per channel, + z), of x and z [rows,
+ * channels, inner].
  *
  * In training mean and (biased) variance are those of the batch, elsewhere given.  A channel is one
  * piece of work.  With inner > 1 each plane gives its own mean and squared distance, which are
@@ -16,6 +16,7 @@ struct norm {
     float *out; /* y or dx; NULL when dx is not wanted */
     float *first, *second; /* mean, rstd; or dw, db; NULL when not wanted */
     const float *x, *dy, *y; /* y: only where a relu was fused, NULL otherwise */
+    const float *z; /* added before the relu; or NULL */
     const float *w, *b, *mean; /* mean NULL when the batch's statistics are taken */
     const float *rstd, *variance; /* one of them goes with mean */
     int64_t rows, channels, inner;
@@ -55,7 +56,7 @@ struct normalise {
         const float a = k.w[c] * rstd, b = k.b[c];
         for (int64_t e = threadIdx.x; e < n; e += THREADS) {
             const int64_t at = k.place(e);
-            const float v = fmaf(k.x[at] - mean, a, b);
+            const float v = fmaf(k.x[at] - mean, a, b) + (k.z ? k.z[at] : 0.0f);
             pk_put(k.out + at, k.relu ? pk_relu(v) : v, k.add);
         }
         if (threadIdx.x != 0 || k.mean) return;
@@ -113,7 +114,12 @@ pk_status per_channel(const pk_call *call, const norm *k, int32_t first, int32_t
 }
 
 pk_status forward_with(const pk_call *call, norm *k) {
-    PK_TRY(per_channel(call, k, 1, call->n_in));
+    const pk_view *z = &call->in[call->n_in - 1];
+    PK_TRY(per_channel(call, k, 1, call->n_in - 1));
+    if (z->data != NULL && pk_count(z) != pk_count(&call->in[0]))
+        return pk_fail(call, PK_BAD_SHAPE, -1, "z has %lld elements, x has %lld",
+                       (long long)pk_count(z), (long long)pk_count(&call->in[0]));
+    k->z = pk_f32(z);
     if (call->attr[1].i < 0 || call->attr[1].i > 1)
         return pk_fail(call, PK_BAD_SHAPE, -1, "no activation %lld", (long long)call->attr[1].i);
     k->w = pk_f32(&call->in[1]), k->b = pk_f32(&call->in[2]);
@@ -122,7 +128,7 @@ pk_status forward_with(const pk_call *call, norm *k) {
     return PK_LAUNCH(call, pk_dim((unsigned)k->channels), pk_dim(THREADS), normalise{*k});
 }
 
-/* x, w, b -> y, mean, rstd; attributes epsilon, activation */
+/* x, w, b, z or none -> y, mean, rstd; attributes epsilon, activation */
 pk_status forward(const pk_call *call) {
     norm k;
     PK_TRY(shape_of(call, &k));
@@ -131,7 +137,7 @@ pk_status forward(const pk_call *call) {
     return forward_with(call, &k);
 }
 
-/* x, w, b, mean, variance -> y */
+/* x, w, b, mean, variance, z or none -> y */
 pk_status inference(const pk_call *call) {
     norm k;
     PK_TRY(shape_of(call, &k));
@@ -196,9 +202,10 @@ pk_status update_running(const pk_call *call) {
 
 PK_OP(
     batch_norm,
-    {"batch_norm.forward(x: f32, w: f32, b: f32; epsilon: float, activation: int) -> (y: f32, mean: f32, rstd: f32)",
+    {"batch_norm.forward(x: f32, w: f32, b: f32, z?: f32; epsilon: float, activation: int) -> "
+     "(y: f32, mean: f32, rstd: f32)",
      forward},
-    {"batch_norm.inference(x: f32, w: f32, b: f32, mean: f32, variance: f32; epsilon: float, activation: int) -> "
+    {"batch_norm.inference(x: f32, w: f32, b: f32, mean: f32, variance: f32, z?: f32; epsilon: float, activation: int) -> "
      "(y: f32)",
      inference},
     {"batch_norm.backward(x: f32, w: f32, mean: f32, rstd: f32, dy: f32, y?: f32; epsilon: float) -> "

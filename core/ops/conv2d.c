@@ -1,8 +1,11 @@
 /* conv2d: NCHW convolution with groups, dilation, two or four paddings, optional bias and activation.
  *
- * The work is done by core/cpu/convolutions.c; here the sizes are checked and put into its form. */
+ * The work is done by core/cpu/winograd.c or depthwise.c where the sizes are right for them, else by convolutions.c; here
+ * the sizes are checked and put into their form. */
 #include "convolutions.h"
+#include "depthwise.h"
 #include "products.h"
+#include "winograd.h"
 
 /* Attributes stride, padding, dilation, groups stand in this order in every kernel.  x, w and y are views of the input,
  * the filter and the output, or of their gradients. */
@@ -35,6 +38,15 @@ static pk_status shape_of(const pk_call *call, const pk_view *x, const pk_view *
                        (long long)x->dim[1], (long long)w->dim[0], (long long)w->dim[1], (long long)y->dim[1],
                        (long long)groups);
     return PK_OK;
+}
+
+/* Where the pass is one for the method of Winograd: its room, else NULL.  *status: an error when the room is too small. */
+static float *winograd_room(const pk_call *call, const pk_conv *conv, pk_pass pass, pk_status *status) {
+    const int64_t floats = pk_winograd_floats(conv, pass), room = pk_count(&call->out[1]);
+    if (floats > room)
+        *status = pk_fail(call, PK_BAD_SHAPE, -1, "work has %lld floats, %lld are needed", (long long)room,
+                          (long long)floats);
+    return floats > 0 && floats <= room ? pk_f32(&call->out[1]) : NULL;
 }
 
 /* Adds an activated result to y, a stretch of one row at a time: the sum inside the activation must not see what is
@@ -73,7 +85,14 @@ static pk_status forward(const pk_call *call) {
         return pk_fail(call, PK_BAD_SHAPE, -1, "no activation %lld", (long long)activation);
     const float *x = pk_f32(&call->in[0]), *w = pk_f32(&call->in[1]), *bias = pk_f32(b);
     float *y = pk_f32(&call->out[0]);
-    if (pk_adds(call, 0) && activation != PK_ACT_NONE)
+    pk_status room = PK_OK;
+    float *work = winograd_room(call, &conv, PK_PASS_FORWARD, &room);
+    if (room != PK_OK) return room;
+    if (work != NULL)
+        pk_winograd_forward(call, &conv, x, w, bias, (int32_t)activation, pk_adds(call, 0), work, y);
+    else if (pk_depthwise_fits(&conv))
+        pk_depthwise_forward(call, &conv, x, w, bias, (int32_t)activation, pk_adds(call, 0), y);
+    else if (pk_adds(call, 0) && activation != PK_ACT_NONE)
         add_activated(call, &conv, x, w, bias, (int32_t)activation, y);
     else
         pk_conv_forward(call, &conv, x, w, bias, (int32_t)activation, pk_adds(call, 0), y);
@@ -83,8 +102,15 @@ static pk_status forward(const pk_call *call) {
 /* dy as y, w -> dx as x */
 static pk_status backward_x(const pk_call *call) {
     pk_conv conv;
-    const pk_status status = shape_of(call, &call->out[0], &call->in[1], &call->in[0], &conv);
-    if (status == PK_OK)
+    pk_status status = shape_of(call, &call->out[0], &call->in[1], &call->in[0], &conv);
+    float *work = status == PK_OK ? winograd_room(call, &conv, PK_PASS_INPUT, &status) : NULL;
+    if (work != NULL)
+        pk_winograd_input_gradient(call, &conv, pk_f32(&call->in[0]), pk_f32(&call->in[1]), pk_adds(call, 0), work,
+                                   pk_f32(&call->out[0]));
+    else if (status == PK_OK && pk_depthwise_fits(&conv))
+        pk_depthwise_input_gradient(call, &conv, pk_f32(&call->in[0]), pk_f32(&call->in[1]), pk_adds(call, 0),
+                                    pk_f32(&call->out[0]));
+    else if (status == PK_OK)
         pk_conv_input_gradient(call, &conv, pk_f32(&call->in[0]), pk_f32(&call->in[1]), pk_adds(call, 0),
                                pk_f32(&call->out[0]));
     return status;
@@ -93,8 +119,15 @@ static pk_status backward_x(const pk_call *call) {
 /* x, dy as y -> dw as w */
 static pk_status backward_w(const pk_call *call) {
     pk_conv conv;
-    const pk_status status = shape_of(call, &call->in[0], &call->out[0], &call->in[1], &conv);
-    if (status == PK_OK)
+    pk_status status = shape_of(call, &call->in[0], &call->out[0], &call->in[1], &conv);
+    float *work = status == PK_OK ? winograd_room(call, &conv, PK_PASS_FILTER, &status) : NULL;
+    if (work != NULL)
+        pk_winograd_filter_gradient(call, &conv, pk_f32(&call->in[0]), pk_f32(&call->in[1]), pk_adds(call, 0), work,
+                                    pk_f32(&call->out[0]));
+    else if (status == PK_OK && pk_depthwise_fits(&conv))
+        pk_depthwise_filter_gradient(call, &conv, pk_f32(&call->in[0]), pk_f32(&call->in[1]), pk_adds(call, 0),
+                                     pk_f32(&call->out[0]));
+    else if (status == PK_OK)
         pk_conv_filter_gradient(call, &conv, pk_f32(&call->in[0]), pk_f32(&call->in[1]), pk_adds(call, 0),
                                 pk_f32(&call->out[0]));
     return status;
@@ -114,9 +147,9 @@ static pk_status backward_b(const pk_call *call) {
 
 PK_OP(conv2d,
       {"conv2d.forward(x: f32, w: f32, b?: f32; stride: list, padding: list, dilation: list, groups: int, "
-       "activation: int) -> (y: f32)", forward},
-      {"conv2d.backward_x(dy: f32, w: f32; stride: list, padding: list, dilation: list, groups: int) -> (dx: f32)",
+       "activation: int) -> (y: f32, work: f32)", forward},
+      {"conv2d.backward_x(dy: f32, w: f32; stride: list, padding: list, dilation: list, groups: int) -> (dx: f32, work: f32)",
        backward_x},
-      {"conv2d.backward_w(x: f32, dy: f32; stride: list, padding: list, dilation: list, groups: int) -> (dw: f32)",
+      {"conv2d.backward_w(x: f32, dy: f32; stride: list, padding: list, dilation: list, groups: int) -> (dw: f32, work: f32)",
        backward_w},
       {"conv2d.backward_b(dy: f32) -> (db: f32)", backward_b});

@@ -17,10 +17,19 @@ typedef struct ctc {
     float *nll_out, *dx, *lse, *alpha, *rows;
     const int64_t *label, *frames, *labels; /* frames, labels: offsets */
     int64_t sequences, classes, blank;
+    int64_t norm; /* 0 nothing, 1 gradients over frames, 2 the loss over labels */
     int add;
 } ctc;
 
 static int64_t count(const int64_t *offsets, int64_t s) { return offsets[s + 1] - offsets[s]; }
+
+/* What the loss of a sequence (or only its gradient, with norm 1) is divided by. */
+static float divisor(const ctc *k, int64_t s, int gradient) {
+    const int64_t n = k->norm == 2               ? count(k->labels, s)
+                      : k->norm == 1 && gradient ? count(k->frames, s)
+                                                 : 1;
+    return (float)pk_max_i64(1, n);
+}
 
 /* The class of a state of a sequence whose labels begin at `label`. */
 static int64_t class_of(const ctc *k, const int64_t *label, int64_t state) {
@@ -59,7 +68,7 @@ static int64_t lattice_of(const ctc *k, int64_t sequence) {
 static pk_status find(const pk_call *call, const pk_view *x, const pk_view *label, ctc *k) {
     k->x = pk_f32(x), k->label = pk_i64(label), k->frames = x->offsets, k->labels = label->offsets;
     k->sequences = x->sequences, k->classes = pk_inner(x, 1), k->blank = call->attr[0].i;
-    k->add = pk_adds(call, 0);
+    k->norm = call->attr[1].i, k->add = pk_adds(call, 0);
     pk_status bad = pk_check_packed(call, "logits", x);
     if (!bad) bad = pk_check_packed(call, "label", label);
     if (!bad) bad = pk_check_size(call, "label", label, label->dim[0]);
@@ -153,7 +162,7 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
         if (frames > 0) {
             const float a = alpha[states - 1], b = states > 1 ? alpha[states - 2] : NOWHERE;
             const pk_vec last = log_sum(pk_set1(a), pk_set1(b), pk_set1(NOWHERE));
-            nll = (float)-(total + (double)pk_first(last));
+            nll = (float)-(total + (double)pk_first(last)) / divisor(k, s, 0);
         }
         k->nll_out[s] = k->add ? k->nll_out[s] + nll : nll;
     }
@@ -208,7 +217,7 @@ static void step_back(const ctc *k, const int64_t *label, int64_t states, int64_
 /* dx = dnll (softmax(x) - the share of all ways that pass by each class); alpha is overwritten. */
 static void gradient_row(const ctc *k, const int64_t *label, int64_t states, int64_t s, int64_t t,
                          float *alpha, const float *beta) {
-    const float *x = k->x + t * k->classes, scale = k->dnll[s];
+    const float *x = k->x + t * k->classes, scale = k->dnll[s] / divisor(k, s, 1);
     float *dx = k->dx + t * k->classes;
     PK_FOR16(i, c, k->classes) {
         const pk_vec p = pk_exp(pk_sub(pk_load_n(x + i, c), pk_set1(k->lse[t])));
@@ -265,7 +274,8 @@ static pk_status ctc_backward(const pk_call *call) {
 }
 
 PK_OP(ctc,
-      {"ctc.forward(logits: f32, label: i64; blank: int) -> (nll: f32, work: f32)", ctc_forward},
-      {"ctc.backward(logits: f32, label: i64, dnll: f32; blank: int)"
+      {"ctc.forward(logits: f32, label: i64; blank: int, norm: int) -> (nll: f32, work: f32)",
+       ctc_forward},
+      {"ctc.backward(logits: f32, label: i64, dnll: f32; blank: int, norm: int)"
        " -> (dlogits: f32, work: f32)",
        ctc_backward});

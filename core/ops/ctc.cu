@@ -10,8 +10,16 @@ struct ctc {
     float *nll_out, *dx, *lse, *alpha, *rows;
     const int64_t *label, *frames, *labels; /* frames, labels: offsets */
     int64_t sequences, classes, blank;
+    int64_t norm; /* 0 nothing, 1 gradients over frames, 2 the loss over labels */
     int add;
 
+    /* What the loss of a sequence (or only its gradient, with norm 1) is divided by. */
+    PK_DEVICE float divisor(int64_t s, int gradient) const {
+        const int64_t n = norm == 2               ? labels[s + 1] - labels[s]
+                          : norm == 1 && gradient ? frames[s + 1] - frames[s]
+                                                  : 1;
+        return n > 1 ? (float)n : 1.0f;
+    }
     PK_DEVICE int64_t frames_of(int64_t s) const { return frames[s + 1] - frames[s]; }
     PK_DEVICE int64_t states_of(int64_t s) const { return 2 * (labels[s + 1] - labels[s]) + 1; }
     PK_DEVICE int64_t class_of(int64_t s, int64_t state) const {
@@ -86,7 +94,8 @@ struct forward_each {
         float nll = 0.0f;
         if (last > first)
             nll = (float)-(total + log_sum(alpha[states - 1],
-                                           states > 1 ? alpha[states - 2] : -INFINITY, -INFINITY));
+                                           states > 1 ? alpha[states - 2] : -INFINITY, -INFINITY)) /
+                  k.divisor(s, 0);
         pk_put(k.nll_out + s, nll, k.add);
     }
 };
@@ -118,7 +127,7 @@ struct backward_each {
     /* alpha is overwritten */
     PK_DEVICE void gradient(int64_t s, int64_t t, float *alpha, const float *beta) const {
         float *dx = k.dx + t * k.classes;
-        const float scale = k.dnll[s];
+        const float scale = k.dnll[s] / k.divisor(s, 1);
         for (int64_t c = 0; c < k.classes; c++)
             pk_put(dx + c, scale * expf(k.x[t * k.classes + c] - k.lse[t]), k.add);
         const int64_t states = k.states_of(s);
@@ -154,7 +163,7 @@ struct check_frames {
 pk_status find(const pk_call *call, const pk_view *x, const pk_view *label, ctc *k) {
     k->x = pk_f32(x), k->label = pk_i64(label), k->frames = x->offsets, k->labels = label->offsets;
     k->sequences = x->sequences, k->classes = pk_inner(x, 1), k->blank = call->attr[0].i;
-    k->add = pk_adds(call, 0);
+    k->norm = call->attr[1].i, k->add = pk_adds(call, 0);
     PK_TRY(pk_check_packed(call, "logits", x));
     PK_TRY(pk_check_packed(call, "label", label));
     PK_TRY(pk_check_size(call, "label", label, label->dim[0]));
@@ -202,7 +211,8 @@ pk_status ctc_backward(const pk_call *call) {
 } /* namespace */
 
 PK_OP(ctc,
-      {"ctc.forward(logits: f32, label: i64; blank: int) -> (nll: f32, work: f32)", ctc_forward},
-      {"ctc.backward(logits: f32, label: i64, dnll: f32; blank: int)"
+      {"ctc.forward(logits: f32, label: i64; blank: int, norm: int) -> (nll: f32, work: f32)",
+       ctc_forward},
+      {"ctc.backward(logits: f32, label: i64, dnll: f32; blank: int, norm: int)"
        " -> (dlogits: f32, work: f32)",
        ctc_backward});

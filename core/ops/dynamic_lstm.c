@@ -100,9 +100,17 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
         for (int64_t t = 0, n = g.rows; (n = pk_group_running(&g, t, n)) > 0; t++) {
             pk_panels_multiply(h, l->d, n, l->d, l->panels, BLOCKS * l->d, z, BLOCKS * l->d, 0,
                                scratch);
-            for (int64_t r = 0; r < n; r++)
+            for (int64_t r = 0; r < n; r++) {
+                if (r + 1 < n) {
+                    const int64_t next = pk_group_token(&g, r + 1, t);
+                    pk_prefetch(l->x + next * BLOCKS * l->d, BLOCKS * l->d);
+                    pk_prefetch_write(l->gates + next * BLOCKS * l->d, BLOCKS * l->d);
+                    pk_prefetch_write(l->y + next * l->d, l->d);
+                    pk_prefetch_write(l->cells + next * l->d, l->d);
+                }
                 forward_row(l, pk_group_token(&g, r, t), z + r * BLOCKS * l->d, h + r * l->d,
                             c + r * l->d);
+            }
         }
     }
 }
@@ -171,6 +179,12 @@ static void backward_task(void *context, int64_t begin, int64_t end, int32_t thr
         for (int64_t t = longest, n = 0; t-- > 0;) {
             while (n < g.rows && pk_group_length(&g, n) > t) n++;
             for (int64_t r = 0; r < n; r++) {
+                if (r + 1 < n) {
+                    const int64_t next = pk_group_token(&g, r + 1, t);
+                    pk_prefetch(l->gates + next * BLOCKS * d, BLOCKS * d);
+                    pk_prefetch_write(l->dx + next * BLOCKS * d, BLOCKS * d);
+                    if (l->dy) pk_prefetch(l->dy + next * d, d);
+                }
                 const float *before = l->c0 ? l->c0 + pk_group_sequence(&g, r) * d : NULL;
                 if (t > 0) before = l->cells + pk_group_token(&g, r, t - 1) * d;
                 backward_row(l, pk_group_token(&g, r, t), before, dh + r * d, dc + r * d,
@@ -232,34 +246,44 @@ typedef struct peep {
     int32_t reverse, add;
 } peep;
 
-/* Columns of the peepholes' gradients: partial sums of PK_ROW_CHUNK tokens, added in order. */
-static void peep_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
-    const peep *p = context;
-    (void)thread, (void)scratch;
+/* Columns j .. j + n of db where there are peepholes, all seven parts in one pass over the tokens:
+ * sums of PK_ROW_CHUNK tokens, added in order. */
+static void peep_columns(const peep *p, int64_t j, int64_t n) {
     const int64_t d = p->d, tokens = p->offsets[p->sequences];
-    for (int64_t v = begin; v < end; v++) {
-        const int64_t j = 16 * v, n = pk_min_i64(16, d - j);
-        pk_vec total[3] = {pk_zero(), pk_zero(), pk_zero()};
-        pk_vec sum[3] = {pk_zero(), pk_zero(), pk_zero()};
-        for (int64_t s = 0, t = 0; t < tokens; t++) {
+    pk_vec total[BIASES];
+    for (int k = 0; k < BIASES; k++)
+        total[k] = p->add ? pk_load_n(p->db + k * d + j, n) : pk_zero();
+    for (int64_t s = 0, first = 0; first < tokens; first += PK_ROW_CHUNK) {
+        pk_vec sum[BIASES];
+        for (int k = 0; k < BIASES; k++) sum[k] = pk_zero();
+        for (int64_t t = first; t < pk_min_i64(first + PK_ROW_CHUNK, tokens); t++) {
             while (p->offsets[s + 1] <= t) s++;
-            if (t % PK_ROW_CHUNK == 0) sum[0] = sum[1] = sum[2] = pk_zero();
             const int64_t from = p->reverse ? t + 1 : t - 1;
             const float *dz = p->dx + t * BLOCKS * d + j, *old = NULL;
             if (from >= p->offsets[s] && from < p->offsets[s + 1]) old = p->cells + from * d + j;
             else if (p->c0) old = p->c0 + s * d + j;
+            pk_vec v[BLOCKS];
+            for (int k = 0; k < BLOCKS; k++) {
+                v[k] = pk_load_n(dz + k * d, n);
+                sum[k] = pk_add(sum[k], v[k]);
+            }
             if (old) {
                 const pk_vec c = pk_load_n(old, n);
-                sum[0] = pk_fma(pk_load_n(dz + INPUT * d, n), c, sum[0]);
-                sum[1] = pk_fma(pk_load_n(dz + FORGET * d, n), c, sum[1]);
+                sum[TO_INPUT] = pk_fma(v[INPUT], c, sum[TO_INPUT]);
+                sum[TO_FORGET] = pk_fma(v[FORGET], c, sum[TO_FORGET]);
             }
-            sum[2] = pk_fma(pk_load_n(dz + OUTPUT * d, n), pk_load_n(p->cells + t * d + j, n),
-                            sum[2]);
-            if ((t + 1) % PK_ROW_CHUNK == 0 || t + 1 == tokens)
-                for (int k = 0; k < 3; k++) total[k] = pk_add(total[k], sum[k]);
+            sum[TO_OUTPUT] = pk_fma(v[OUTPUT], pk_load_n(p->cells + t * d + j, n), sum[TO_OUTPUT]);
         }
-        for (int k = 0; k < 3; k++) pk_put(p->db + (TO_INPUT + k) * d + j, total[k], n, p->add);
+        for (int k = 0; k < BIASES; k++) total[k] = pk_add(total[k], sum[k]);
     }
+    for (int k = 0; k < BIASES; k++) pk_store_n(p->db + k * d + j, total[k], n);
+}
+
+static void peep_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+    const peep *p = context;
+    (void)thread, (void)scratch;
+    for (int64_t v = begin; v < end; v++)
+        peep_columns(p, 16 * v, pk_min_i64(16, p->d - 16 * v));
 }
 
 static pk_status dynamic_lstm_backward_b(const pk_call *call) {
@@ -272,11 +296,10 @@ static pk_status dynamic_lstm_backward_b(const pk_call *call) {
     if (!bad) bad = pk_check_size(call, "cells", cells, dx->dim[0] * d);
     if (!bad) bad = pk_check_size(call, "c0", c0, dx->sequences * d);
     if (bad) return bad;
-    pk_sum_columns(call, pk_f32(dx), BLOCKS * d, dx->dim[0], BLOCKS * d, pk_adds(call, 0),
-                   pk_f32(db));
     peep p = {dx->offsets, pk_f32(dx), pk_f32(cells), pk_f32(c0), pk_f32(db), dx->sequences, d,
               call->attr[1].i != 0, pk_adds(call, 0)};
     if (peephole) pk_parallel(call, pk_ceil_div(d, 16), 1, peep_task, &p);
+    else pk_sum_columns(call, p.dx, BLOCKS * d, dx->dim[0], BLOCKS * d, p.add, p.db);
     return PK_OK;
 }
 

@@ -39,6 +39,7 @@ COMMANDS: dict[str, Command] = {
     "dataset": Command("dataset", "List, show and download data sets."),
     "recipe": Command("recipe", "List, show, compare, check and write recipes."),
     "model": Command("model", "List, show and measure networks."),
+    "convert": Command("convert", "Take over weights that another program wrote."),
     "runs": Command("runs", "List, show and compare run directories."),
     "layer": Command("registry", "List and show layers."),
     "loss": Command("registry", "List and show losses."),

@@ -36,10 +36,13 @@ def command(
 ) -> None:
     """Measure a trained run: the same numbers that training reported."""
     from paddlecli import settings
-    from paddlecli.cli.output import pairs, print_json, tell
+    from paddlecli.cli.output import aside, pairs, print_json, tell
     from paddlecli.engine import api
 
-    with settings.flags(debug=verbose or None, cache_dir=cache_dir, offline=offline or None):
+    with (
+        settings.flags(debug=verbose or None, cache_dir=cache_dir, offline=offline or None),
+        aside(as_json),
+    ):
         found = api.evaluate(
             run, split, batch_size=batch_size, least=pairs("--min", minimum or ()), most=pairs("--max", maximum or ()),
             code=code or (), threads=threads, device=device, say=(lambda text: None) if quiet else tell,

@@ -23,6 +23,9 @@ app = typer.Typer(
 
 BASE = "fit_a_line"
 """The recipe that `--model` borrows an optimizer from where no recipe trains the network."""
+BACKBONES, PICTURES = "paddlecli.models.backbones.", "bench/resnet18"
+"""Networks that take any pictures, and the recipe whose pictures `--model` gives those that no recipe
+trains."""
 
 
 @app.command("list")
@@ -123,13 +126,13 @@ def _by_name(name: str, overrides: list[str]) -> tuple[Recipe, Graph]:
     from paddlecli.errors import DataError, UsageError
     from paddlecli.models.build import build
 
-    MODELS.get(name)
+    pictures = MODELS.get(name).module.startswith(BACKBONES)
     own = any(o.startswith(("data=", "data.")) for o in overrides)
     alone = [Preset(o) for o in ("~model", f"model.name={name}", f"name={name}")]
     if any(o.startswith(("data=", "data.name=")) for o in overrides):
         alone.append(Preset("~data"))
     users = shipped.users_of(name)
-    for user in users or ([BASE] if own else []):
+    for user in users or ([BASE] if own else [PICTURES] if pictures else []):
         recipe = load_recipe(user, [*alone, *overrides])
         try:
             fields = fields_of(recipe)

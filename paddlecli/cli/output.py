@@ -10,8 +10,9 @@ import codecs
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from typing import Any, TextIO
 
 import typer
 
@@ -20,6 +21,14 @@ from paddlecli.errors import UsageError
 _ERRORS = "paddlecli"
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+|\d+(?:\.\d+)?")
+
+
+@contextmanager
+def aside(wanted: bool = True) -> Iterator[TextIO]:
+    """Inside, what code of the user's own prints goes to stderr; gives the stdout that data go to."""
+    stdout = sys.stdout
+    with redirect_stdout(sys.stderr) if wanted else nullcontext():
+        yield stdout
 
 
 def prepare_streams() -> None:

@@ -33,7 +33,9 @@ _Field = Annotated[
 ]
 _From = Annotated[
     list[str] | None,
-    typer.Option("--from-file", metavar="FILE", help="Inputs from a file, one a line; - for stdin."),
+    typer.Option(
+        "--from-file", metavar="FILE", help="Inputs from a file, one a line; - for stdin."
+    ),
 ]
 _Recursive = Annotated[
     bool, typer.Option(help="Look for files in the folders inside a folder too.")
@@ -63,9 +65,7 @@ _Pictures = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Write each output that is a picture, as PNG."),
 ]
-_Grid = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write all of them into one PNG.")
-]
+_Grid = Annotated[Path | None, typer.Option(metavar="FILE", help="Write all of them into one PNG.")]
 
 
 def command(
@@ -98,7 +98,7 @@ def command(
     Pictures in folders that are named after classes are also measured against them.
     """
     from paddlecli import settings
-    from paddlecli.cli.output import tell
+    from paddlecli.cli.output import aside, tell
     from paddlecli.engine import api
     from paddlecli.engine.modeldir import described
     from paddlecli.errors import UsageError
@@ -106,22 +106,24 @@ def command(
     if as_json and as_csv:
         raise UsageError("--json and --csv both say what stdout is", hint="choose one")
 
-    with settings.flags(debug=verbose or None):
-        found = api.predict(
-            run, inputs or (), fields=field or (), texts=text or (), batch_size=batch_size,
-            save_preprocessed=save_preprocessed, lists=from_file or (), recursive=recursive, top=top,
-            samples=samples, seed=seed, pictures=pictures, grid=grid, code=code or (), threads=threads,
-            device=device,
-        )  # fmt: skip
-    if not quiet:
-        tell(f"model: {described(found.model.note)}")
-        if "unofficial" in found.model.preprocessing:
-            tell(f"note: {found.model.preprocessing['unofficial']}")
-    with _writer(output, "json" if as_json else "csv" if as_csv else "text") as write:
-        for prediction in found:
-            write(prediction.as_dict())
-            if prediction.error is not None and on_error == "stop":
-                break
+    with aside() as stdout:
+        with settings.flags(debug=verbose or None):
+            found = api.predict(
+                run, inputs or (), fields=field or (), texts=text or (), batch_size=batch_size,
+                save_preprocessed=save_preprocessed, lists=from_file or (), recursive=recursive, top=top,
+                samples=samples, seed=seed, pictures=pictures, grid=grid, code=code or (), threads=threads,
+                device=device,
+            )  # fmt: skip
+        if not quiet:
+            tell(f"model: {described(found.model.note)}")
+            if "unofficial" in found.model.preprocessing:
+                tell(f"note: {found.model.preprocessing['unofficial']}")
+        form = "json" if as_json else "csv" if as_csv else "text"
+        with _writer(output, form, lambda line: typer.echo(line, file=stdout)) as write:
+            for prediction in found:
+                write(prediction.as_dict())
+                if prediction.error is not None and on_error == "stop":
+                    break
     if metrics is not None:
         from paddlecli.engine.files import json_page, replace
 
@@ -146,8 +148,8 @@ Write = Callable[[dict[str, Any]], None]
 
 
 @contextmanager
-def _writer(output: Path | None, form: str) -> Iterator[Write]:
-    """Where records go: a file, and stdout as JSON lines, CSV or, without a file, as text."""
+def _writer(output: Path | None, form: str, show: Callable[[str], None]) -> Iterator[Write]:
+    """Where records go: a file, and what shows lines of JSON, CSV or, without a file, text."""
     from paddlecli.cli.csv_records import CsvRecords
     from paddlecli.engine.files import json_line, saving
 
@@ -161,7 +163,7 @@ def _writer(output: Path | None, form: str) -> Iterator[Write]:
         table.finish()
 
     if output is None:
-        with written(form, typer.echo) as write:
+        with written(form, show) as write:
             yield write
         return
     kind = "csv" if output.suffix.lower() == ".csv" else "json"
@@ -169,12 +171,12 @@ def _writer(output: Path | None, form: str) -> Iterator[Write]:
         saving(output, "make room, or give another --output"),
         output.open("w", encoding="utf-8", newline="") as file,
         written(kind, lambda line: print(line, file=file)) as write,
-        written(form, (lambda line: None) if form == "text" else typer.echo) as show,
+        written(form, (lambda line: None) if form == "text" else show) as tell,
     ):
 
         def both(record: dict[str, Any]) -> None:
             write(record)
-            show(record)
+            tell(record)
 
         yield both
 

@@ -99,10 +99,11 @@ def check_all(
 
 
 def _check_network(recipe: Recipe) -> None:
-    """Raises ConfigError where layers do not fit each other or the data; nothing is said where the
-    data's fields cannot be told without their files."""
+    """Raises ConfigError where layers do not fit each other or the data, or something is watched that
+    is not measured; nothing is said where the data's fields cannot be told without their files."""
     from paddlecli.config.schema_network import WrittenModel
-    from paddlecli.engine.prepare import fields_of
+    from paddlecli.engine.measures import watch_of
+    from paddlecli.engine.prepare import fields_of, prepare
     from paddlecli.errors import DataError
     from paddlecli.models.build import build
 
@@ -112,7 +113,11 @@ def _check_network(recipe: Recipe) -> None:
         fields = fields_of(recipe)
     except DataError:
         return
-    build(recipe, fields)
+    watched = (recipe.early_stopping, recipe.checkpoint.monitor, recipe.train.stop_when)
+    if recipe.optimizer is None or not any(watched) or not fields.sizes:
+        build(recipe, fields)
+    else:
+        watch_of(prepare(recipe, fields), fields.sizes)
 
 
 def origins(recipe: Recipe) -> Iterator[dict[str, Any]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from contextlib import redirect_stdout, suppress
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -89,7 +89,7 @@ def command(
 ) -> int:
     """Train a recipe, or continue a run with --resume."""
     from paddlecli import settings
-    from paddlecli.cli.output import duration, print_json, tell
+    from paddlecli.cli.output import aside, duration, print_json, tell
     from paddlecli.engine import api
     from paddlecli.engine.display import choose
     from paddlecli.errors import UsageError
@@ -99,27 +99,32 @@ def command(
         "train.limit_batches": limit_batches, "train.overfit": overfit, "train.init_from": init_from,
         "train.allow_partial": "true" if allow_partial else None,
     })  # fmt: skip
-    with settings.flags(debug=verbose or None, cache_dir=cache_dir, offline=offline or None):
+    with (
+        settings.flags(debug=verbose or None, cache_dir=cache_dir, offline=offline or None),
+        aside(as_json) as stdout,
+    ):
         if dry_run:
             if resume is not None:
                 raise UsageError("--dry-run checks a new training", hint="leave out --resume")
             source = o.recipe_of(config, name)
             plan = api.check(source, overrides, code=code or (), threads=threads, device=device)
-            print_json(plan.as_dict()) if as_json else tell(plan.text())
+            with redirect_stdout(stdout):
+                print_json(plan.as_dict()) if as_json else tell(plan.text())
             return 0
         return api.fit(
             o.given_recipe(config, name), overrides, resume=o.value_of(resume), run_dir=run_dir,
             force=force, code=code or (), threads=threads, device=device, max_seconds=duration(max_time), streamed=streamed,
             profile=profile, display=choose(quiet, not no_progress), log_file=log_file,
-            told=lambda result: _report(result, as_json, quiet),
+            told=lambda result: _report(result, as_json, quiet, stdout),
         ).exit_code  # fmt: skip
 
 
-def _report(result: Result, as_json: bool, quiet: bool) -> None:
+def _report(result: Result, as_json: bool, quiet: bool, stdout: TextIO) -> None:
     from paddlecli.cli.output import end_streams
 
     try:
-        _print(result, as_json, quiet)
+        with redirect_stdout(stdout):
+            _print(result, as_json, quiet)
     except OSError:
         with suppress(OSError):
             end_streams()

@@ -7,8 +7,9 @@ noted with the condition that failed (``plan --stage fused`` prints it).
 ======================================  ==============================================
 product, bias, relu | tanh | sigmoid    ``fc.forward``
 convolution, bias, the same             ``conv2d.forward``, ``sequence_conv.forward``
-batch norm, relu                        ``batch_norm`` with ``relu``
+batch norm, addition, relu              ``batch_norm`` with ``z`` and ``activation``
 weight and bias gradient of one product ``fc.backward_wb``
+masks and sums of gradients             :mod:`paddlecli.compiler.fuse_gradients`
 ======================================  ==============================================
 """
 
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from paddlecli import ops
+from paddlecli.compiler.fuse_gradients import fuse_gradients
 from paddlecli.graph.ir import Entry, Item, Loop, Node, Origin, Tensor, flat, storage_of
 from paddlecli.ops.base import Attr
 
@@ -68,7 +70,7 @@ def fuse(entry: Entry, notes: list[str]) -> Entry:
             nodes = []
         else:
             nodes.append(item)
-    return Entry(**{**vars(entry), "items": [*items, *_fuse(nodes, view, notes)]})
+    return fuse_gradients(Entry(**{**vars(entry), "items": [*items, *_fuse(nodes, view, notes)]}))
 
 
 def _fuse(nodes: Sequence[Node], view: _Readers, notes: list[str]) -> list[Node]:
@@ -80,7 +82,7 @@ def _fuse(nodes: Sequence[Node], view: _Readers, notes: list[str]) -> list[Node]
         if id(node) in gone or id(node) in done:
             continue
         chain = _product_chain(node, view, here, notes) or _norm_chain(node, view, here)
-        if chain is not None:
+        if chain is not None and not any(id(p) in gone or id(p) in done for p in chain[1]):
             merged, parts = chain
             done[id(parts[-1])] = merged
             gone.update(id(p) for p in parts[:-1])
@@ -154,7 +156,7 @@ def _merged(node: Node, parts: list[Node], bias: Tensor | None, activation: int)
         return replace(
             node,
             args={**node.args, "b": bias},
-            results=result,
+            results={**node.results, **result},
             attrs=attrs,
             origin=origin,
             accumulate=_flags(last, "y"),
@@ -173,20 +175,40 @@ def _flags(node: Node, port: str) -> frozenset[str]:
 
 
 def _norm_chain(node: Node, view: _Readers, here: set[int]) -> tuple[Node, list[Node]] | None:
-    """batch norm -> relu, where the kernel has the attribute."""
-    if (
-        node.kernel.op != "batch_norm"
-        or "activation" not in dict(node.kernel.attrs)
-        or node.attrs["activation"]
-    ):
+    """batch norm -> add -> relu, the last two optional."""
+    if node.kernel.full_name not in ("batch_norm.forward", "batch_norm.inference"):
         return None
+    if node.attrs["activation"] or node.args.get("z") is not None or node.guard is not None:
+        return None
+    parts, args = [node], dict(node.args)
     following = _next(node, view, here)
-    if following is None or following.kernel.full_name != "relu.forward":
+    other = _beside(following, node.outputs[0])
+    if following is not None and other is not None:
+        args["z"] = other
+        parts.append(following)
+        following = _next(following, view, here)
+    attrs = dict(node.attrs)
+    if following is not None and following.kernel.full_name == "relu.forward":
+        attrs["activation"] = 1
+        parts.append(following)
+    if len(parts) == 1:
         return None
-    attrs: dict[str, Attr] = {**node.attrs, "activation": 1}
-    results = {**node.results, "y": following.outputs[0]}
-    parts = [node, following]
-    return replace(node, attrs=attrs, results=results, origin=_origin(parts)), parts
+    last = parts[-1]
+    results = {**node.results, "y": last.outputs[0]}
+    flags = _flags(last, "y")
+    return replace(
+        node, args=args, attrs=attrs, results=results, origin=_origin(parts), accumulate=flags
+    ), parts
+
+
+def _beside(node: Node | None, x: Tensor) -> Tensor | None:
+    """What an addition adds to x, where both have one shape."""
+    if node is None or node.kernel.full_name != "add.forward" or node.guard is not None:
+        return None
+    summands = list(node.args.values())
+    other: Tensor = summands[1] if summands[0] is x else summands[0]
+    same = other is not x and other.spec.shape == x.spec.shape
+    return other if same else None
 
 
 # -- gradients -------------------------------------------------------------------------------------

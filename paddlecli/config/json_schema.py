@@ -88,7 +88,7 @@ def json_schema(*, fragment: bool = False) -> Json:
     fragment: of a file that is only meant for `extends`, in which anything may be missing.
     """
     schema = _Schema()
-    known = sorted({*assets.names("configs"), *assets.recipe_names()})
+    known = sorted({*assets.fragment_names(), *assets.recipe_names()})
     whole, part = schema.section(Recipe, _Form()), schema.section(Recipe, _Form(True, True))
     for name in ("Recipe", "Recipe.part"):
         found = schema.definitions[name]["properties"]["extends"]

@@ -92,6 +92,11 @@ def load_code(files: Sequence[str | Path] = ()) -> tuple[CodeFile, ...]:
     return tuple({**found, **{f.path: f for f in libraries}}.values())
 
 
+def loaded_files() -> tuple[str, ...]:
+    """Paths of the code files that are loaded, for another process that is to know the same."""
+    return tuple(_loaded.files)
+
+
 def needs(library: Path) -> None:
     """Notes that the code file which is being imported needs a library: the run's record has it too."""
     if _loaded.importing:

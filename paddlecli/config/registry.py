@@ -361,7 +361,10 @@ INITIALIZERS = Registry("initializer", "paddlecli.models.initializers", "paddlec
 OPTIMIZERS = Registry("optimizer", "paddlecli.compiler.optimizer")
 SCHEDULES = Registry("schedule", "paddlecli.engine.schedule")
 METRICS = Registry(
-    "metric", "paddlecli.engine.metrics", "paddlecli.engine.bleu", "paddlecli.engine.picture_metrics"
+    "metric",
+    "paddlecli.engine.metrics",
+    "paddlecli.engine.bleu",
+    "paddlecli.engine.picture_metrics",
 )
 DATASETS = Registry("data set", "paddlecli.data.cards", "paddlecli.data.readers")
 READERS = Registry("reader", "paddlecli.data.readers")

@@ -184,9 +184,17 @@ class ParameterSettings(Section):
     """Whether the optimizer's clipping concerns them."""
     trainable: bool | None = None
     """False freezes them: no gradient, no update."""
+    trainable_from: Count | None = None
+    """Epoch from which they are trained, the first is 1: until then they are frozen."""
     batch_norm: Literal["keep", "update"] | None = None
     """What training does to batch norms that are frozen: `keep`, the default, normalises by their running
     statistics and leaves those as they are; `update` normalises by the batch and moves them."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> ParameterSettings:
+        if self.trainable is not None and self.trainable_from is not None:
+            complain("`trainable` and `trainable_from` both say when they are trained", "trainable")
+        return self
 
 
 class NamedModel(Named):

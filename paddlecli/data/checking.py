@@ -16,7 +16,7 @@ from paddlecli.config.nodes import close_names
 from paddlecli.config.registry import DATASETS
 from paddlecli.data.columns import Column, Dataset, Split
 from paddlecli.data.opening import open_with, reader_of
-from paddlecli.data.own.frame import SHOWN, Frame, Values
+from paddlecli.data.own.frame import SHOWN, Frame
 from paddlecli.data.own.reader import OwnReader
 from paddlecli.data.spec import FieldSpec, Role
 from paddlecli.errors import ConfigError, DataError
@@ -313,17 +313,15 @@ def _keys(reader: OwnReader, frames: Mapping[str, Frame], roles: Sequence[Role])
 
 
 def _row_keys(frame: Frame, names: Sequence[str]) -> Iterator[bytes]:
-    columns = [frame.columns[c] for c in names]
-    for row in range(len(frame)):
+    for row in zip(*(frame.columns[c].rows for c in names), strict=True):
         digest = hashlib.sha256()
-        for values in columns:
-            digest.update(_bytes_of(values, row) + b"\0")
+        for value in row:
+            digest.update(_bytes_of(value) + b"\0")
         yield digest.digest()
 
 
-def _bytes_of(values: Values, row: int) -> bytes:
+def _bytes_of(value: Any) -> bytes:
     """What makes two raw values equal: a picture is its file's bytes, anything else its text."""
-    value = values.rows[row]
     if isinstance(value, np.ndarray):
         return np.ascontiguousarray(value).tobytes()
     if isinstance(value, str) and Path(value).is_absolute():

@@ -37,7 +37,7 @@ def lines(dataset: Dataset, split: str, count: int) -> list[str]:
                 value = np.asarray(dataset[split].row(field.name, index))
                 row[field.name] = f"{field.shape[2]}x{field.shape[1]} pixels"
                 drawn += _drawn(value.mean(axis=0))
-            elif field.dtype == "uint8" and len(field.shape) == 2:
+            elif field.classes and len(field.shape) == 2:
                 row[field.name] = _classes(field, np.asarray(dataset[split].row(field.name, index)))
             elif field.vocabulary in dataset.vocabularies:
                 drawn += _worded(dataset, split, field, index)

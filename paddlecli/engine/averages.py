@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paddlecli.compiler.artifact import EntryInfo
-from paddlecli.engine.requests import Call, Work
+from paddlecli.engine.requests import TURN, Call, Work
 
 FINITE = "finite"
 """The fetch that says whether the loss is finite; every other fetch is a number to report."""
@@ -50,9 +50,10 @@ def by_iteration(
     for (entry, column), key in keys.items():
         steps = np.flatnonzero(work.entries[:stop] == entry)
         at = work.iterations[steps]
-        turns = np.bincount(at, weights=work.firsts[steps] == 0, minlength=iterations)
+        turns = np.ones(iterations, np.int64)
+        np.maximum.at(turns, at, work.steps[steps] // TURN + 1)
         total = np.bincount(at, weights=results[steps, column], minlength=iterations)
-        found[key] += total / np.maximum(turns, 1)
+        found[key] += total / turns
     return found
 
 

@@ -55,7 +55,12 @@ class Images(Callback):
         grid = self._picture.grid(list(rows), self._columns)
         save(training.run_dir / self._folder / name, grid)
         values = {} if self._picture.mask else spread(rows)
-        training.log("images", {"epoch": training.epoch + 1, "file": f"{self._folder}/{name}", **values})
+        training.log(
+            "images", {"epoch": training.epoch + 1, "file": f"{self._folder}/{name}", **values}
+        )
         said = " ".join(f"{k} {number(v)}" for k, v in values.items())
         losses = listed(training.losses)
-        training.say(f"{self._folder}/{name}  {losses}" + (f"  {self._picture.output} {said}" if said else ""))
+        training.say(
+            f"{self._folder}/{name}  {losses}"
+            + (f"  {self._picture.output} {said}" if said else "")
+        )

@@ -57,7 +57,7 @@ def check(recipe: Recipe) -> DryRun:
     start = initial.start_of(recipe, prepared.graph)
     data = data_of(recipe)
     machine = Machine(prepared.artifact)
-    measures.watch_of(prepared, data, machine)
+    measures.watch_of(prepared, data.splits)
     loader, train = loader_of(recipe, data), recipe.train
     total = train.epochs * len(loader)
     said = (prepared.learning(), balance.text(recipe, data))

@@ -10,7 +10,16 @@ from paddlecli import settings
 from paddlecli.config.load import load_recipe
 from paddlecli.config.recipe import Recipe
 from paddlecli.data.columns import Dataset
-from paddlecli.engine import balance, callbacks, eventlog, initial, measures, modeldir, rundir, stored
+from paddlecli.engine import (
+    balance,
+    callbacks,
+    eventlog,
+    initial,
+    measures,
+    modeldir,
+    rundir,
+    stored,
+)
 from paddlecli.engine.checkpoint import Snapshot
 from paddlecli.engine.display import Display, Quiet
 from paddlecli.engine.machine import Machine
@@ -58,7 +67,7 @@ def fit(recipe: Recipe, options: Options | None = None, display: Display | None 
     start = initial.start_of(recipe, prepared.graph)
     data = data_of(recipe)
     machine = _machine(prepared, options)
-    watch = measures.watch_of(prepared, data, machine)
+    watch = measures.watch_of(prepared, data.splits)
     _begin(prepared, machine, start)
     run = rundir.fresh(options.run_dir or rundir.new_path(recipe.name), options.force)
     return Training(prepared, data, machine, watch, run, options, display or Quiet(), start).train(
@@ -91,7 +100,7 @@ def resume(
     for line in stored.changes(run, options.code):
         show.say(line)
     machine = _machine(prepared, options)
-    watch = measures.watch_of(prepared, data, machine)
+    watch = measures.watch_of(prepared, data.splits)
     run.claim()
     try:
         _same_data(run, data)
@@ -159,8 +168,9 @@ def _machine(prepared: Prepared, options: Options) -> Machine:
 
 def _begin(prepared: Prepared, machine: Machine, start: initial.Start | None) -> None:
     """Sets the machine to where step 1 begins."""
-    values = prepared.graph.initial_values(prepared.recipe.train.seed)
-    machine.write({**values, **(start.values if start is not None else {})})
+    machine.write(prepared.graph.starts(prepared.recipe.train.seed))
+    if start is not None:
+        machine.write(start.values)
 
 
 def _restore(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from paddlecli import assets
 from paddlecli.config.nodes import close_names
 from paddlecli.config.recipe import Recipe
-from paddlecli.engine import modeldir, rundir
+from paddlecli.engine import foreign, modeldir, rundir
 from paddlecli.engine.checkpoint import MODEL
 from paddlecli.errors import ConfigError, RunError
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _KEY = ("train", "init_from")
 _SHOWN = 50  # rows of a table
+_NOTHING_FITS = "not one array fits: is it the network that you mean? `paddlecli convert` takes over weights that other programs wrote"
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,10 @@ def resolved(recipe: Recipe) -> Recipe:
     origin = recipe.origin(_KEY)
     base = Path(origin.file).parent if origin.kind == "file" else Path()
     path = (base / Path(text).expanduser()).absolute()
-    if assets.is_path(text) or len(Path(text).parts) > 1:
+    several = len(Path(text).parts) > 1
+    if assets.is_path(text) or (
+        several and (path.exists() or assets.find("recipes", text) is None)
+    ):
         found = _weights_in(path)
     else:
         found = _weights_in(rundir.find(text).path.absolute())
@@ -127,6 +131,8 @@ def start_of(recipe: Recipe, graph: Graph) -> Start | None:
     if recipe.train.init_from is None:
         return None
     path = Path(recipe.train.init_from)
+    if path.is_file():
+        foreign.no_pickle(path)
     values, _ = modeldir.read_weights(path)
     tensors = {**graph.parameters, **graph.states}
     skipped = _skipped(recipe, list(dict.fromkeys([*tensors, *values])))
@@ -161,7 +167,9 @@ def _skipped(recipe: Recipe, names: Sequence[str]) -> tuple[str, ...]:
             near = close_names(pattern, [*names, *_folders(names)])
             raise ConfigError(
                 f"train.init_skip: `{pattern}` fits no array of the network or the file",
-                hint=f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names[:8])}",
+                hint=f"did you mean {' or '.join(near)}?"
+                if near
+                else f"there are {', '.join(names[:8])}",
                 where=[recipe.where(("train", "init_skip", place))],
             )
         found += fitting
@@ -185,7 +193,7 @@ def _refuse(recipe: Recipe, path: Path, differences: tuple[Difference, ...], fit
     )
     raise RunError(
         "\n".join([head, *_table(differences)]),
-        hint=advice if fitting else "not one array fits: is it the network that you mean?",
+        hint=advice if fitting else _NOTHING_FITS,
         where=[recipe.where(_KEY)],
     )
 

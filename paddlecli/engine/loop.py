@@ -62,20 +62,14 @@ class Trainer:
     """Trains from `place` to the end, or to a signal or deadline."""
 
     def __init__(self, prepared: Prepared, data: Dataset, means: Means, place: Place) -> None:
-        recipe, train = prepared.recipe, prepared.recipe.train
+        recipe = prepared.recipe
         self.recipe, self.prepared, self.means, self.place = recipe, prepared, means, place
         self.loader = loader_of(recipe, data)
         self.rates = LearningRates(recipe, self.total_steps, len(self.loader))
         self.rates.restore(place.schedules)
-        self.maker = Maker(
-            prepared.artifact, prepared.calls, prepared.spec, data["train"], train.batch_size,
-            self.rates,
-        )  # fmt: skip
-        self._ahead = Ahead(self.maker, means.ahead) if means.streamed else None
-        self._stock = Stock(self.maker, self.loader, self._certain, means.ahead)
+        self._split = data["train"]
+        self._enter(prepared.calls_in(place.epoch))
         self.evaluator = evaluator_of(prepared, data, means.machine)
-        self._reporters = [(prefix, entries[0]) for prefix, entries in reporters(prepared.calls)]
-        self._keys = keys_of(prepared.calls)
         self._rate_columns = [
             (i, a.of)
             for i, a in enumerate(prepared.artifact.arguments)
@@ -90,6 +84,17 @@ class Trainer:
         self._trained = 0
         self._began = time.monotonic()
         self._first = place.step
+
+    def _enter(self, calls: tuple[Call, ...]) -> None:
+        """Begins to run these in every iteration."""
+        self.calls = calls
+        self.maker = Maker(
+            self.prepared.artifact, calls, self.prepared.spec, self._split, self.recipe.train.batch_size, self.rates,
+        )  # fmt: skip
+        self._ahead = Ahead(self.maker, self.means.ahead) if self.means.streamed else None
+        self._stock = Stock(self.maker, self.loader, self._certain, self.means.ahead)
+        self._reporters = [(prefix, entries[0]) for prefix, entries in reporters(calls)]
+        self._keys = keys_of(calls)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
     def run(self) -> Status:
@@ -192,7 +197,11 @@ class Trainer:
 
     def _certain(self, step: int) -> int:
         """Whole epochs from iteration `step` on that are trained at rates known now; early stopping may still end them."""
-        return 0 if self.rates.watching else (self.total_steps - step) // len(self.loader)
+        if self.rates.watching:
+            return 0
+        until = self.prepared.alike_until(self.place.epoch)
+        whole = (self.total_steps - step) // len(self.loader)
+        return whole if until is None else min(whole, until - step // len(self.loader))
 
     def _until_event(self) -> int:
         """Iterations to the next end of epoch, checkpoint, callback or last step."""
@@ -212,7 +221,9 @@ class Trainer:
         entry = self.prepared.artifact.entries[self.prepared.graph.roles["predict"]]
         split = self.maker.split if self.evaluator is None else self.evaluator.split
         rows = np.arange(min(count, len(split)), dtype=np.int64)
-        maker = Maker(self.prepared.artifact, [Call(entry)], self.prepared.spec, split, max(1, rows.size))
+        maker = Maker(
+            self.prepared.artifact, [Call(entry)], self.prepared.spec, split, max(1, rows.size)
+        )
         work = maker.make(rows, 0, 1, 0)
         found = self._run(lambda: self.means.machine.run(work, split, outputs=True)).outputs
         return found[0] if found else {}
@@ -283,7 +294,7 @@ class Trainer:
         bad = outcome.done - 1
         step = int(work.steps[bad]) % TURN
         rows = work.rows[work.starts[bad] : work.starts[bad] + work.counts[bad]].tolist()
-        entry = next(c.entry for c in self.prepared.calls if c.entry.index == work.entries[bad])
+        entry = next(c.entry for c in self.calls if c.entry.index == work.entries[bad])
         numbers = dict(zip(entry.fetches, outcome.results[bad].tolist(), strict=False))
         self.means.log.add(
             "not_finite", step, {"epoch": self.place.epoch + 1, "rows": rows, **numbers}
@@ -354,6 +365,9 @@ class Trainer:
         self.place.averages = type(self.place.averages)()
         for _, entry in self._reporters:
             self.means.machine.clear_metrics(entry)
+        calls = self.prepared.calls_in(self.place.epoch)
+        if calls != self.calls:
+            self._enter(calls)
 
     def _evaluation_due(self, whole: bool) -> bool:
         train, epoch = self.recipe.train, self.place.epoch + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,14 +105,16 @@ class Machine:
                 self._params.write(place, np.full(place.shape, value))
 
     # -- arrays -----------------------------------------------------------------------------------------------------
-    def write(self, values: Mapping[str, NDArray[Any]]) -> None:
+    def write(
+        self, values: Mapping[str, NDArray[Any]] | Iterable[tuple[str, NDArray[Any]]]
+    ) -> None:
         """Sets parameters and states by name, and where averages of parameters are kept those too. Those that this artifact
         has no use for are passed over.
 
         Raises:
             RunError: another shape.
         """
-        for name, value in values.items():
+        for name, value in values.items() if isinstance(values, Mapping) else values:
             place = self.artifact.parameters.get(name) or self.artifact.states.get(name)
             if place is not None:
                 self._write(name, place, value)
@@ -131,7 +133,9 @@ class Machine:
         kept; and what only training needs: optimizer slots, update counts, metrics in progress, the parameters themselves."""
         own = {*graph.parameters, *graph.states}
         found = {n: self._params.read(p) for n, p in self._places().items()}
-        return {n: v for n, v in found.items() if n in own}, {n: v for n, v in found.items() if n not in own}
+        return {n: v for n, v in found.items() if n in own}, {
+            n: v for n, v in found.items() if n not in own
+        }
 
     def _places(self) -> dict[str, Placement]:
         """Where everything that a checkpoint saves lies, by the name that it is saved under."""

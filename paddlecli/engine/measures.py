@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from math import prod
 
-from paddlecli.compiler.artifact import EntryInfo
+from paddlecli import ops
+from paddlecli.compiler.artifact import Artifact, EntryInfo
 from paddlecli.config.nodes import Path, close_names
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.schema import Mode
 from paddlecli.data.columns import Dataset
-from paddlecli.engine.averages import reporters
+from paddlecli.engine.averages import FINITE, reporters
 from paddlecli.engine.evaluation import Evaluator
 from paddlecli.engine.machine import Machine
 from paddlecli.engine.outside import outside_of
@@ -29,8 +31,11 @@ def evaluator_of(prepared: Prepared, data: Dataset, machine: Machine) -> Evaluat
     return Evaluator(machine, entry, prepared.spec, split, recipe.train.batch_size, found)
 
 
-def watch_of(prepared: Prepared, data: Dataset, machine: Machine) -> Watch:
+def watch_of(prepared: Prepared, splits: Collection[str]) -> Watch:
     """What the recipe asks to watch, compared with what will be measured; the split `test`, the default, may be missing.
+
+    Args:
+        splits: names of the splits of the data.
 
     Raises:
         ConfigError: `train.eval_split` is no split of the data, something is watched that is never measured, or of a metric
@@ -38,12 +43,12 @@ def watch_of(prepared: Prepared, data: Dataset, machine: Machine) -> Watch:
     """
     recipe = prepared.recipe
     split = recipe.train.eval_split
-    if split not in data.splits and split != "test":
+    if split not in splits and split != "test":
         raise ConfigError(
-            f"train.eval_split: {data.spec.name} has no split {split}", hint=f"there are {', '.join(data.splits)}",
+            f"train.eval_split: {prepared.spec.name} has no split {split}", hint=f"there are {', '.join(splits)}",
             where=[recipe.where(("train", "eval_split"))],
         )  # fmt: skip
-    known = _measured(prepared, data, machine)
+    known = _measured(prepared, splits)
     early, goal = recipe.early_stopping, recipe.train.stop_when
     best_name, early_name = monitors(recipe)
     mode = early.mode if early is not None and best_name == early_name else None
@@ -96,30 +101,33 @@ def _check_measured(recipe: Recipe, name: str, known: dict[str, Mode | None], pa
         )
 
 
-def _measured(prepared: Prepared, data: Dataset, machine: Machine) -> dict[str, Mode | None]:
+def _measured(prepared: Prepared, splits: Collection[str]) -> dict[str, Mode | None]:
     """`split.metric` of all that training and evaluation report, and which way is better."""
-    found = {}
+    found, recipe, artifact = {}, prepared.recipe, prepared.artifact
     for prefix, entries in reporters(prepared.calls):
-        for name, mode in measured_by(machine, entries):
+        for name, mode in measured_by(artifact, entries):
             found[f"train.{prefix}{name}"] = mode
-    evaluator = evaluator_of(prepared, data, machine)
-    if evaluator is not None:
-        modes = dict(measured_by(machine, [evaluator.entry]))
-        modes |= {k: v for o in evaluator.outside for k, v in o.modes().items()}
-        for name in sorted(evaluator.names()):
-            found[f"{evaluator.split.name}.{name}"] = modes.get(name.removesuffix("_batch_mean"))
-    return found
+    role, split = prepared.graph.roles.get("evaluate"), recipe.train.eval_split
+    if role is None or not (split in splits or recipe.train.overfit):
+        return found
+    entry = artifact.entries[role]
+    modes = dict(measured_by(artifact, [entry]))
+    modes |= {k: v for o in outside_of(recipe, entry.outputs) for k, v in o.modes().items()}
+    means = {f"{n}_batch_mean": modes.get(n) for n in entry.fetches if n != FINITE}
+    return found | {f"{split}.{n}": mode for n, mode in sorted({**modes, **means}.items())}
 
 
 def measured_by(
-    machine: Machine, entries: Sequence[EntryInfo]
+    artifact: Artifact, entries: Sequence[EntryInfo]
 ) -> Iterator[tuple[str, Mode | None]]:
     """Names of the numbers that entries report together, and which way each is better where that is known: less of a
     loss, more of an accuracy."""
     losses = {name for e in entries for name in e.fetches if name != "finite"}
     yield from ((n, None if n.startswith("gradient_norm") else "min") for n in sorted(losses))
     for metric, info in entries[0].metrics.items():
-        for name in machine.report(entries[0], metric):
+        state = artifact.metric_states[info.state]
+        nothing = [0] * prod(state.shape)
+        for name in ops.get(info.op).report(metric, nothing, info.attrs, info.values):  # type: ignore[attr-defined]
             alone = info.values[0] if len(info.values) == 1 else info.op
             value = name.removeprefix(metric).lstrip("_") or alone
             if name not in losses:  # a loss is also counted, for its exact mean

@@ -20,7 +20,9 @@ def mean_iou(net: Network, scores: Tensor, label: Tensor, *, ignore_index: int =
     label [N, H, W] or [N, 1, H, W]. Pixels whose label is ``ignore_index`` do not count."""
     with net.layer("mean_iou"):
         if scores.spec.ndim != 4 or not all(d.known for d in scores.spec.shape[1:]):
-            raise fault(net.origin, f"[mean_iou] scores are {scores.spec}; [N, classes, H, W] is needed")
+            raise fault(
+                net.origin, f"[mean_iou] scores are {scores.spec}; [N, classes, H, W] is needed"
+            )
         classes, *area = (d.coefficient for d in scores.spec.shape[1:])
         if classes == 1:
             classes, zero = 2, net.apply("scale", scores, a=0.0, b=0.0)

@@ -67,9 +67,11 @@ class Picture:
         """uint8 [channels, height, width] of one row, or [height, width] of a mask; what lies outside
         of `low` to `high` is cut."""
         if self.mask:
-            return np.clip(row, 0, _MOST_CLASSES - 1).astype(np.uint8)
+            ids: Bytes = np.clip(row, 0, _MOST_CLASSES - 1).astype(np.uint8)
+            return ids
         share = (row.astype(np.float64) - self.low) / (self.high - self.low)
-        return np.rint(255.0 * np.clip(np.nan_to_num(share), 0.0, 1.0)).astype(np.uint8)
+        shade: Bytes = np.rint(255.0 * np.clip(np.nan_to_num(share), 0.0, 1.0)).astype(np.uint8)
+        return shade
 
     def grid(self, rows: Sequence[NDArray[Any]], columns: int = 0) -> Bytes:
         """All rows in one picture, from left to right and down; about as many `columns` as lines if
@@ -81,7 +83,9 @@ class Picture:
         size = (down * (high + _GAP) + _GAP, across * (wide + _GAP) + _GAP)
         whole = np.full((*above, *size), 0 if self.mask else _GREY, np.uint8)
         for i, tile in enumerate(tiles):
-            top, left = (_GAP + a * (s + _GAP) for a, s in zip(divmod(i, across), (high, wide), strict=True))
+            top, left = (
+                _GAP + a * (s + _GAP) for a, s in zip(divmod(i, across), (high, wide), strict=True)
+            )
             whole[..., top : top + high, left : left + wide] = tile
         return whole
 

@@ -175,6 +175,8 @@ def records_of(
         if paths or fields or texts or lists or arrays is not None:
             raise UsageError("samples are asked for beside inputs", hint="give one or the other")
         records = _samples(model, samples)
+    elif arrays is None and not (paths or fields or texts or lists) and not _read(model):
+        raise UsageError("no input given", hint="this network makes samples up: --samples 64")
     elif arrays is None:
         records = read_inputs(model.preprocessing, paths, fields, texts, lists, recursive)
     elif paths or fields or texts or lists:
@@ -186,17 +188,26 @@ def records_of(
 
 def _samples(model: Model, count: int) -> Iterator[Record]:
     """Rows of zeros, which the network counts and does not read."""
-    entry = model.graph.entries[model.graph.roles["predict"]]
-    read = sorted(values_read(entry))
+    read = _read(model)
     if read:
         raise UsageError(
-            f"this network makes nothing up: it reads {', '.join(read)}", hint="give it inputs, not a number of samples"
+            f"this network makes nothing up: it reads {', '.join(read)}",
+            hint="give it inputs, not a number of samples",
         )
     wanted = inputs_of(model.preprocessing)
     zeros = {
-        f["name"]: np.zeros((1, *f["shape"]) if f.get("axes") else tuple(f["shape"]), f["dtype"]) for f in wanted
+        f["name"]: np.zeros((1, *f["shape"]) if f.get("axes") else tuple(f["shape"]), f["dtype"])
+        for f in wanted
     }
     return (Record(f"sample {i}", zeros) for i in range(1, count + 1))
+
+
+def _read(model: Model) -> list[str]:
+    """The inputs whose values predictions depend on."""
+    name = model.graph.roles.get("predict")
+    return (
+        list(model.graph.inputs) if name is None else sorted(values_read(model.graph.entries[name]))
+    )
 
 
 def _rows_of(preprocessing: Mapping[str, Any], arrays: Mapping[str, Any]) -> Iterator[Record]:
@@ -298,7 +309,9 @@ class Predictor:
             return [(self.picture.answer(row, self._shape.names), row) for row in rows]
         for record, row in zip(records, rows, strict=True):
             if self.tally is not None and self.tally.label in record.labels:
-                self.tally.add(int(record.labels[self.tally.label].reshape(-1)[0]), int(row.argmax()))
+                self.tally.add(
+                    int(record.labels[self.tally.label].reshape(-1)[0]), int(row.argmax())
+                )
         together = zip(records, rows, strict=True)
         return [(self._shape.answer(row, record.words), None) for record, row in together]
 
@@ -306,7 +319,8 @@ class Predictor:
         """All outputs of the network for a batch."""
         maker = Maker(self.machine.artifact, [Call(self.entry)], self._spec, split, len(split))
         work = maker.make(np.arange(len(split)), 0, 1, 0, gather=True)
-        work = replace(work, firsts=work.firsts + self._done)  # noise does not depend on the batches
+        # noise does not depend on how many are run together
+        work = replace(work, firsts=work.firsts + self._done)
         return self.machine.run(work, split, outputs=True).outputs[0]
 
     def _rows(self, split: Split) -> Sequence[NDArray[Any]]:

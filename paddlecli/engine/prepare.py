@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,8 @@ class Prepared:
         spec: the fields of the data.
         graph: the network, forward entries only.
         artifact: the compiled training.
-        calls: what one iteration runs.
+        calls: what one iteration runs, in the first epoch at least.
+        phases: (complete epochs, calls) for each place from which an iteration runs something else, the first included.
     """
 
     recipe: Recipe
@@ -45,6 +46,15 @@ class Prepared:
     artifact: Artifact
     calls: tuple[Call, ...]
     callbacks: tuple[Callback, ...] = ()
+    phases: tuple[tuple[int, tuple[Call, ...]], ...] = ()
+
+    def calls_in(self, epoch: int) -> tuple[Call, ...]:
+        """What an iteration runs behind so many complete epochs."""
+        return next((c for first, c in reversed(self.phases) if first <= epoch), self.calls)
+
+    def alike_until(self, epoch: int) -> int | None:
+        """Complete epochs at which iterations next begin to run something else; None: never."""
+        return next((first for first, _ in self.phases if first > epoch), None)
 
     @property
     def parameters(self) -> int:
@@ -53,19 +63,28 @@ class Prepared:
 
     def learning(self) -> str:
         """Which parameters are frozen and how many train, and what is averaged; empty where all train and nothing is."""
-        trained = {p for e in self.graph.entries.values() for u in e.updates for p in u.parameters}
-        frozen = {n: p for n, p in self.artifact.parameters.items() if n not in trained}
         said = []
-        if frozen:
-            count = sum(_size(p.shape) for p in frozen.values())
-            said.append(
-                f"{self.parameters - count:,} of them train; frozen: {', '.join(_layers(frozen, trained))} "
-                f"({plural(count, 'parameter')})"
-            )
+        for first, names in self._trained():
+            frozen = [n for n in self.artifact.parameters if n not in names]
+            if frozen:
+                count = sum(_size(self.artifact.parameters[n].shape) for n in frozen)
+                said.append(
+                    f"{'' if first == 1 else f'from epoch {first} on '}{self.parameters - count:,} of them train; "
+                    f"frozen: {', '.join(_layers(frozen, names))} ({plural(count, 'parameter')})"
+                )
+            elif first > 1:
+                said.append(f"from epoch {first} on all train")
         ema = self.recipe.train.ema
         if ema is not None:
             said.append(f"averages of the weights (decay {ema.decay:g}) are evaluated and saved")
         return "; ".join(said)
+
+    def _trained(self) -> Iterator[tuple[int, set[str]]]:
+        """(epoch, names of the parameters that are trained from it on), the first is 1."""
+        entries = self.graph.entries
+        phases = self.graph.roles.get("phases", ())
+        for first, updating in [(e, [entries[n]]) for e, n in phases] or [(1, [*entries.values()])]:
+            yield first, {p for e in updating for u in e.updates for p in u.parameters}
 
 
 def _layers(frozen: Iterable[str], trained: Iterable[str]) -> list[str]:
@@ -165,4 +184,7 @@ def prepare(recipe: Recipe, spec: DatasetSpec, graph: Graph | None = None) -> Pr
     with telling(recipe):
         artifact = compile_graph(whole, optimizers(recipe), recipe.train.seed, accumulate=parts > 1)
     calls = iteration(artifact, recipe.train.loop, parts)
-    return Prepared(recipe, spec, whole, artifact, calls, make(recipe))
+    later = tuple(
+        (epoch - 1, iteration(artifact, [name], 1)) for epoch, name in whole.roles.get("phases", ())
+    )
+    return Prepared(recipe, spec, whole, artifact, calls, make(recipe), later)

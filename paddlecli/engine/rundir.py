@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddlecli import __version__, settings
+from paddlecli import __version__, assets, settings
 from paddlecli.config.nodes import close_names
 from paddlecli.engine.files import json_page, now, read_json, replace, saving
 from paddlecli.errors import RunError, UsageError
@@ -192,8 +192,8 @@ def is_run(path: Path) -> bool:
 
 
 def find(text: str) -> RunDir:
-    """The run that a user means: a path, an id (or an unambiguous part of one), the name of a recipe for its latest run, or
-    `last`.
+    """The run that a user means: a path, an id (or an unambiguous part of one), the name of a recipe, in its file or as
+    `chapter/variant`, for its latest run, or `last`.
 
     Raises:
         RunError: there is none.
@@ -207,10 +207,22 @@ def find(text: str) -> RunDir:
     if path.is_dir() and is_run(path):
         return RunDir(path)
     if len(path.parts) > 1 or path.is_dir():
+        recipe = None if assets.is_path(text) else _recipe_called(text)
+        if recipe is not None:
+            return last(recipe)
         raise RunError(
             f"{path}: {'is no run directory' if path.is_dir() else 'no such run directory'}"
         )
     return _named(text, list(known_runs()))
+
+
+def _recipe_called(text: str) -> str | None:
+    """The name in a shipped recipe that users call `chapter/variant`; None where there is no such recipe."""
+    if assets.find("recipes", text) is None:
+        return None
+    from paddlecli.config.load import load_recipe
+
+    return load_recipe(text).name
 
 
 def _named(text: str, runs: list[RunDir]) -> RunDir:

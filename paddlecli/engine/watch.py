@@ -22,7 +22,9 @@ Reason = Literal[
 Metrics = Mapping[str, Mapping[str, float]]
 _MODES: dict[str, Mode] = {
     **dict.fromkeys(("loss", "error", "mae", "mse", "rmse", "perplexity", "distance"), "min"),
-    **dict.fromkeys(("accuracy", "auc", "f1", "precision", "recall", "r2", "bleu", "top"), "max"),
+    **dict.fromkeys(
+        ("accuracy", "auc", "f1", "precision", "recall", "r2", "bleu", "top", "iou"), "max"
+    ),
 }
 _SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 

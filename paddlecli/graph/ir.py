@@ -50,6 +50,8 @@ class ParameterInfo:
             takes the optimizer's.
         clip: False leaves it out of clipping.
         sparse: its gradient is rows, never a dense array.
+        since: the epoch from which it is trained, 1 for the first; no part of a stored graph, whose
+            entries say what they update.
     """
 
     initializer: Mapping[str, Any]
@@ -58,6 +60,7 @@ class ParameterInfo:
     regularizer: Mapping[str, float] | None = None
     clip: bool = True
     sparse: bool = False
+    since: int = 1
 
 
 @dataclass(eq=False)
@@ -266,7 +269,8 @@ class Graph:
     """Entries over shared inputs, parameters, states and arguments.
 
     ``roles`` says what entries are for: ``train`` (list: one iteration runs them in order),
-    ``evaluate``, ``predict`` (names).
+    ``evaluate``, ``predict`` (names), ``phases`` (list of [epoch, name]: from that epoch on this entry
+    is run in place of the one that trains).
     """
 
     inputs: dict[str, Tensor] = field(default_factory=dict)
@@ -280,20 +284,21 @@ class Graph:
 
     def initial_values(self, seed: int) -> dict[str, Any]:
         """Arrays of all parameters and states before training, by name."""
+        return dict(self.starts(seed))
+
+    def starts(self, seed: int) -> Iterator[tuple[str, Any]]:
+        """The same name by name: who takes them one at a time never holds them all."""
         import numpy as np
 
         from paddlecli.models.initializers import initialise
 
-        values: dict[str, Any] = {}
         for name, t in self.parameters.items():
             shape = tuple(d.coefficient for d in t.spec.shape)
-            values[name] = initialise(
-                t.info.initializer if t.info else {"name": "constant"}, shape, seed, name
-            )
+            kind = t.info.initializer if t.info else {"name": "constant"}
+            yield name, initialise(kind, shape, seed, name)
         for name, t in self.states.items():
             shape = tuple(d.coefficient for d in t.spec.shape)
-            values[name] = np.full(shape, t.initial, NUMPY[t.spec.dtype])
-        return values
+            yield name, np.full(shape, t.initial, NUMPY[t.spec.dtype])
 
 
 NUMPY = {

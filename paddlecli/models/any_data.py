@@ -10,6 +10,7 @@ from paddlecli.models import layers, losses
 from paddlecli.models.heads import classes_of, classify, only_label
 from paddlecli.models.network import Field, Network
 
+
 @MODELS.register("mlp")
 def mlp(
     net: Network, *, hidden: tuple[Count, ...] = (64, 64), dropout: Fraction = 0.0, dim: Count = 16

@@ -14,7 +14,7 @@ from paddlecli.config.schema_network import Entry as EntrySection
 from paddlecli.config.schema_network import NamedModel, WrittenModel
 from paddlecli.errors import ConfigError, Fault
 from paddlecli.graph.builder import fault
-from paddlecli.graph.ir import Entry, Graph, Loop, Origin, Tensor, Update
+from paddlecli.graph.ir import Entry, Graph, Loop, Origin, ParameterInfo, Tensor, Update
 from paddlecli.graph.prune import prune
 from paddlecli.models import outside, settings, targets
 from paddlecli.models.frames import Frame, Names, Unread, count, located, named, tensors_read
@@ -78,10 +78,10 @@ def _ordinary(
 ) -> None:
     trained = recipe.optimizer is not None
     asks = _asks(recipe)
-    for name, training in ((TRAIN, True), (EVALUATE, False)):
-        if training and not trained:
-            continue
-        net = Network(graph, name, training, data, *asks)
+    phases = {_phase(epoch): epoch for epoch in settings.epochs(recipe)} if trained else {}
+    for name in (*phases, EVALUATE):
+        asks[0].epoch = phases.get(name, 1)
+        net = Network(graph, name, name in phases, data, *asks)
         tensors = _write(net, model, recipe, found)
         if net.entry.loss is not None or found:
             _metrics(net, recipe, tensors, found)
@@ -97,14 +97,25 @@ def _ordinary(
         del graph.entries[EVALUATE]
     else:
         graph.roles["evaluate"] = EVALUATE
-    if trained:
-        _train(graph, recipe)
+    for name, epoch in phases.items():
+        _train(graph, recipe, name, epoch)
+    if len(phases) > 1:
+        graph.roles["phases"] = [[epoch, name] for name, epoch in phases.items()]
+        if recipe.train.accumulate > 1:
+            text = "train.accumulate works with one training step, `trainable_from` makes several"
+            raise fault(_origin(recipe, "train", "accumulate"), text)
+
+
+def _phase(epoch: int) -> str:
+    """Name of the training step from an epoch on."""
+    return TRAIN if epoch == 1 else f"{TRAIN}.from_{epoch}"
 
 
 def _asks(recipe: Recipe) -> tuple[settings.Frozen, targets.Targets]:
     """What the recipe asks of layers and losses while they are written."""
     train = recipe.train
-    asked = targets.Targets(train.label_smoothing, train.class_weights)
+    where = _origin(recipe, "train", "class_weights")
+    asked = targets.Targets(train.label_smoothing, train.class_weights, where)
     return settings.Frozen(recipe.model.parameters), asked
 
 
@@ -120,17 +131,19 @@ def _settle(
     return found
 
 
-def _train(graph: Graph, recipe: Recipe) -> None:
-    """The training step updates every parameter that is not frozen."""
-    entry = graph.entries[TRAIN]
+def _train(graph: Graph, recipe: Recipe, name: str, epoch: int) -> None:
+    """The training step from an epoch on updates every parameter that is not frozen then."""
+    entry = graph.entries[name]
     if entry.loss is None:
         raise fault(
             _origin(recipe, "model"),
             "the network has no loss, so it cannot be trained: write `loss:` under `model:`",
         )
-    names = [n for n, t in graph.parameters.items() if t.info is None or t.info.trainable]
+    info = {n: t.info or ParameterInfo({}) for n, t in graph.parameters.items()}
+    names = [n for n, i in info.items() if i.trainable and i.since <= epoch]
     if not names:
-        text = "every parameter is frozen, there is nothing to train"
+        when = f" in epoch {epoch}" if any(i.trainable for i in info.values()) else ""
+        text = f"every parameter is frozen{when}, there is nothing to train"
         raise fault(_origin(recipe, "model", "parameters"), text)
     entry.updates.append(Update(_only(recipe), names, _origin(recipe, "optimizer")))
     entry.outputs.clear()
@@ -191,6 +204,9 @@ def _entries(
             found.extend(fault(_origin(recipe, "model", key), text).faults)
     writers = {}
     asks = _asks(recipe)
+    if len(settings.epochs(recipe)) > 1:
+        text = "`trainable_from` does not go with entries: `train.loop` says what they run"
+        found.extend(fault(_origin(recipe, "model", "parameters"), text).faults)
     for name, entry in model.entries.items():
         net = Network(graph, name, entry.update is not None, data, *asks)
         writers[name] = _entry(net, name, model, recipe, found)

@@ -27,6 +27,7 @@ else:  # the registry reads the hints of what it holds, and numpy is not to be i
 
 Shape = tuple[int, ...]
 Distribution = Literal["uniform", "normal"]
+_PIECE = 1 << 16  # numbers drawn at a time: a large table is not held in double precision
 
 
 class Stream:
@@ -129,9 +130,15 @@ def constant(shape: Shape, stream: Stream, *, value: float = 0.0) -> Array:
 @INITIALIZERS.register("uniform")
 def uniform(shape: Shape, stream: Stream, *, low: float = -1.0, high: float = 1.0) -> Array:
     """Evenly from low to high."""
+    import numpy as np
+
     if low > high:
         raise ConfigError(f"initialiser `uniform`: low {low} is above high {high}")
-    return (low + (high - low) * stream.uniform(prod(shape))).reshape(shape)
+    values = np.empty(prod(shape), np.float32)
+    for first in range(0, values.size, _PIECE):
+        piece = values[first : first + _PIECE]
+        piece[:] = low + (high - low) * stream.uniform(piece.size)
+    return values.reshape(shape)
 
 
 @INITIALIZERS.register("normal")

@@ -37,7 +37,9 @@ def _check_pixels(net: Network, loss: str, logits: Tensor, label: Tensor) -> Non
     classes, height, width = image_of(net, loss, logits)
     row = tuple(d.coefficient for d in label.spec.shape[1:])
     if row != (height, width) or label.spec.dtype != "i64":
-        text = f"{label.name} is {label.spec}; a class for each of {height}x{width} pixels is needed"
+        text = (
+            f"{label.name} is {label.spec}; a class for each of {height}x{width} pixels is needed"
+        )
         raise fault(net.origin, f"[{loss}] {text}")
     known = net.classes(label)
     if known is not None and known > classes:
@@ -47,7 +49,12 @@ def _check_pixels(net: Network, loss: str, logits: Tensor, label: Tensor) -> Non
 
 @LOSSES.register("bce_dice")
 def bce_dice(
-    net: Network, logits: Tensor, label: Tensor, *, dice: NonNegative = 1.0, smooth: NonNegative = 1.0
+    net: Network,
+    logits: Tensor,
+    label: Tensor,
+    *,
+    dice: NonNegative = 1.0,
+    smooth: NonNegative = 1.0,
 ) -> Tensor:
     """For one class of pixels, logits [N, 1, H, W] and label [N, 1, H, W] of 0 and 1: cross-entropy of
     p = sigmoid(logits), the mean over all pixels, plus what the areas have not in common, the mean over
@@ -89,15 +96,19 @@ def unet(
     base: Count = 16,
     levels: Count = 3,
     classes: Count | None = None,
+    batch_norm: bool = False,
     loss: Literal["cross_entropy", "bce_dice"] = "cross_entropy",
+    ignore_index: int = -100,
 ) -> None:
     """U-Net of Ronneberger and others 2015, with padding so that the mask has the picture's size: per
     level two 3 x 3 convolutions with relu and a pool of 2, twice the filters below, and on the way up
     a 2 x 2 deconvolution beside what the same level was on the way down.
 
     ``base``: filters of the first level. ``levels``: how often the size is halved. ``classes``: of
-    pixels, if left out as many as the label has. ``loss``: `cross_entropy` over classes gives the
+    pixels, if left out as many as the label has. ``batch_norm``: behind each 3 x 3 convolution, in
+    place of its bias. ``loss``: `cross_entropy` over classes gives the
     output `mask` [N, H, W]; `bce_dice` is for one class and gives `probability` [N, 1, H, W].
+    ``ignore_index``: pixels of this label have no part in the cross-entropy.
     """
     x, down = net.feature(), []
     _, height, width = image_of(net, "unet", x)
@@ -105,14 +116,15 @@ def unet(
         text = f"[unet] {height}x{width} pixels cannot be halved {levels} times"
         raise fault(net.origin, f"{text}: choose fewer `levels`")
     for level in range(levels):
-        x = _two(net, f"down{level}", x, base * 2**level)
+        x = _two(net, f"down{level}", x, base * 2**level, batch_norm)
         down.append(x)
         x = layers.pool2d(net, x, size=2)
-    x = _two(net, "mid", x, base * 2**levels)
+    x = _two(net, "mid", x, base * 2**levels, batch_norm)
     for level in reversed(range(levels)):
         with net.naming(f"up{level}"):
             x = conv2d_transpose(net, x, filters=base * 2**level, size=2, stride=2)
-        x = _two(net, f"dec{level}", layers.concat(net, down[level], x), base * 2**level)
+        x = layers.concat(net, down[level], x)
+        x = _two(net, f"dec{level}", x, base * 2**level, batch_norm)
     width = 1 if loss == "bce_dice" else classes_of(net, classes)
     with net.naming("out"):
         logits = layers.conv2d(net, x, filters=width, size=1)
@@ -121,12 +133,16 @@ def unet(
         bce_dice(net, logits, net.label())
         return
     net.output("mask", net.apply("argmax", logits, axis=1))
-    pixel_cross_entropy(net, logits, net.label())
+    pixel_cross_entropy(net, logits, net.label(), ignore_index=ignore_index)
 
 
-def _two(net: Network, name: str, x: Tensor, filters: int) -> Tensor:
+def _two(net: Network, name: str, x: Tensor, filters: int, norm: bool) -> Tensor:
     """Two convolutions under one name."""
     with net.naming(name), net.layer("pair"):
         for _ in range(2):
-            x = layers.conv2d(net, x, filters=filters, size=3, padding=1, activation="relu")
+            end: layers.Activation = "none" if norm else "relu"
+            x = layers.conv2d(
+                net, x, filters=filters, size=3, padding=1, activation=end, bias=not norm
+            )
+            x = layers.batch_norm(net, x, activation="relu") if norm else x
         return x

@@ -252,11 +252,23 @@ def sequence_concat(net: Network, *xs: Tensor) -> Tensor:
 @LAYERS.register("sequence_slice")
 def sequence_slice(net: Network, x: Tensor, *, start: int = 0, size: Count) -> Tensor:
     """Of each sequence of x [T, ...] at most ``size`` rows from row ``start`` on, on a ragged axis of
-    their own. A negative ``start`` counts from the end."""
+    their own. A negative ``start`` counts from the end. Where tensors say start and size:
+    `sequence_slice_at`."""
     with net.layer("sequence_slice"):
         _ragged(net, "sequence_slice", x)
         result: Tensor = net.apply("sequence_slice", x, start=start, size=size)
         return result
+
+
+@LAYERS.register("sequence_slice_at")
+def sequence_slice_at(net: Network, x: Tensor, offset: Tensor, length: Tensor) -> dict[str, Tensor]:
+    """Of each sequence of x [T, ...] at most ``length`` rows from row ``offset`` on, both [N] int64, moved
+    to the start of the sequence, zeros behind them: [T, ...]; the output ``count`` [N] says how many there
+    are. A negative offset counts from the end."""
+    with net.layer("sequence_slice_at"):
+        _ragged(net, "sequence_slice_at", x)
+        y, count = net.apply("sequence_slice_at", x, offset, length)
+        return {"": y, "count": count}
 
 
 @LAYERS.register("sequence_reshape")
@@ -340,16 +352,28 @@ def ctc_greedy_decode(net: Network, x: Tensor, *, blank: Natural = 0) -> dict[st
 
 
 @LOSSES.register("ctc")
-def ctc(net: Network, logits: Tensor, label: Tensor, *, blank: Natural = 0) -> Tensor:
+def ctc(
+    net: Network,
+    logits: Tensor,
+    label: Tensor,
+    *,
+    blank: Natural = 0,
+    norm_by_times: bool = False,
+    norm_by_labels: bool = False,
+) -> Tensor:
     """Connectionist temporal classification: negative log-likelihood of the labels [L] int64 under all
     their alignments with frames, whose scores are logits [T, classes]; the mean over sequences.
 
     ``blank``: the class that stands for no label. Labels need as many frames as they have, one more
-    between equal neighbours.
+    between equal neighbours. ``norm_by_times``: the gradient of a sequence is divided by its frames, the
+    loss is not, as in the original. ``norm_by_labels``: the loss of a sequence is divided by its labels.
     """
     with net.layer("ctc"):
         on_axis(net, "ctc", logits)
-        nll: Any = net.apply("ctc", logits, label, blank=blank)
+        if norm_by_times and norm_by_labels:
+            raise fault(net.origin, "[ctc] norm_by_times and norm_by_labels: choose one")
+        norm = 1 if norm_by_times else 2 if norm_by_labels else 0
+        nll: Any = net.apply("ctc", logits, label, blank=blank, norm=norm)
         return finish(net, nll, logits, label)
 
 

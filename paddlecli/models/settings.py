@@ -27,10 +27,12 @@ class Frozen:
     """Which layers stay as they are, as ``model.parameters`` says; asked while layers are written.
 
     Attributes:
+        epoch: the one whose training step is written.
         norms: parameters of the batch norms that asked.
     """
 
     settings: Mapping[str, ParameterSettings] = field(default_factory=dict)
+    epoch: int = 1
     norms: set[str] = field(default_factory=set)
 
     def keeps(self, *parameters: Tensor) -> bool:
@@ -44,8 +46,16 @@ class Frozen:
         for pattern, said in self.settings.items():
             if fnmatch.fnmatchcase(parameter.name, pattern):
                 trainable = trainable if said.trainable is None else said.trainable
+                if said.trainable_from is not None:
+                    trainable = said.trainable_from <= self.epoch
                 mode = said.batch_norm or mode
         return not trainable and mode == "keep"
+
+
+def epochs(recipe: Recipe) -> list[int]:
+    """The epochs from which a training step updates more parameters than before, the first one, 1,
+    included."""
+    return sorted({1, *(s.trainable_from or 1 for s in recipe.model.parameters.values())})
 
 
 def apply(graph: Graph, recipe: Recipe, norms: Iterable[str] = ()) -> list[Fault]:
@@ -84,6 +94,10 @@ def _changes(settings: ParameterSettings) -> Iterator[tuple[str, Any]]:
         yield "clip", settings.clip
     if settings.trainable is not None:
         yield "trainable", settings.trainable
+        yield "since", 1
+    if settings.trainable_from is not None:
+        yield "trainable", True
+        yield "since", settings.trainable_from
 
 
 def _unmatched(graph: Graph, pattern: str, recipe: Recipe) -> Fault:

@@ -8,13 +8,13 @@ batch is the sum over its rows divided by their number, as it is without weights
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from paddlecli import ops
 from paddlecli.config.nodes import close_names
 from paddlecli.graph.builder import fault
-from paddlecli.graph.ir import Tensor
+from paddlecli.graph.ir import Origin, Tensor
 from paddlecli.ops.base import Attr
 
 if TYPE_CHECKING:
@@ -33,11 +33,13 @@ class Targets:
     Attributes:
         smoothing: share of a label that is spread over all classes.
         weights: what the classes count.
+        origin: where it asks for weights.
         used: whether a loss has obeyed.
     """
 
     smoothing: float = 0.0
     weights: Weights | None = None
+    origin: Origin = field(default_factory=Origin)
     used: bool = False
 
     @property
@@ -86,8 +88,8 @@ def _weights(net: Network, label: Tensor, classes: int) -> list[float] | None:
         return _by_name(net, label, asked)
     if len(asked) != classes:
         text = f"train.class_weights has {len(asked)} numbers, there are {classes} classes"
-        raise fault(net.origin, text)
-    return [float(w) for w in asked]  # type: ignore[arg-type]
+        raise fault(net.targets.origin, text)
+    return [float(w) for w in asked]
 
 
 def _by_name(net: Network, label: Tensor, asked: Mapping[str, float]) -> list[float]:
@@ -97,10 +99,10 @@ def _by_name(net: Network, label: Tensor, asked: Mapping[str, float]) -> list[fl
         names = others[0] if len(others) == 1 else ()
     if not names:
         text = "train.class_weights goes by names, and the data have none for the classes"
-        raise fault(net.origin, text, "a list of numbers, in the order of the classes")
+        raise fault(net.targets.origin, text, "a list of numbers, in the order of the classes")
     odd = [name for name in asked if name not in names]
     if odd:
         listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
         near = close_names(odd[0], list(names))
-        raise fault(net.origin, f"train.class_weights: no class `{odd[0]}`", listed, near)
+        raise fault(net.targets.origin, f"train.class_weights: no class `{odd[0]}`", listed, near)
     return [float(asked.get(name, 1.0)) for name in names]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from paddlecli.config.registry import MODELS
 from paddlecli.config.types import Count, Natural
@@ -44,28 +44,39 @@ def translation_attention(
     states, start = _read(net, dim, hidden, dropout)
     with net.naming("keys"):
         keys = layers.fc(net, states, size=hidden, bias=False)
-    size = words_of(net, net.feature("target"))
+    target = net.feature("target")
+    size = words_of(net, target)
 
     def step(xs: Sequence[Tensor], held: Tensors, fixed: Tensors) -> tuple[Tensors, Tensors]:
         with net.shared("decoder"):
-            word = layers.embedding(net, xs[0], size=size, dim=dim, table="target_words")
-            word = _dropped(net, word, dropout)
             with net.naming("query"):
                 query = layers.fc(net, held["h"], size=hidden, bias=False)
             context = additive_attention(net, query, fixed["keys"], fixed["states"], tanh=tanh)
-            x = layers.fc(net, word, context, size=3 * hidden, bias=False)
+            x = layers.fc(net, xs[0], context, size=3 * hidden, bias=False)
             h = gru_unit(net, x, held["h"], size=hidden, origin_mode=True)
         return {"h": h}, {"h": h}
 
+    def words(ids: Tensor) -> Tensor:
+        with net.shared("target"):
+            found = layers.embedding(
+                net, ids, size=size, dim=dim, sparse=True, table="target_words"
+            )
+            return _dropped(net, found, dropout)
+
     memories, statics = {"h": Memory((hidden,), start=start)}, {"keys": keys, "states": states}
-    _write(net, step, memories, statics, size, dropout, beam, max_length)
+    written = scan(net, [words(target)], step, memories, statics)["h"]
+    _say(net, written, size, dropout)
+    if not net.training:
+        _search(net, words, step, memories, statics, size, beam, max_length)
 
 
 def _read(net: Network, dim: int, hidden: int, dropout: float) -> tuple[Tensor, Tensor]:
     """All words of the source from both sides [T, 2 * hidden], and what the writer starts with
     [N, hidden]."""
     x = net.feature("source")
-    words = layers.embedding(net, x, size=words_of(net, x), dim=dim, table="source_words")
+    words = layers.embedding(
+        net, x, size=words_of(net, x), dim=dim, sparse=True, table="source_words"
+    )
     words = _dropped(net, words, dropout)
     sides = []
     for name, reverse in (("forwards", False), ("backwards", True)):
@@ -114,28 +125,14 @@ def translation_plain(
             h = layers.fc(net, xs[0], held["h"], size=hidden, activation="tanh")
         return {"h": h}, {"h": h}
 
-    def worded(xs: Sequence[Tensor], held: Tensors, fixed: Tensors) -> tuple[Tensors, Tensors]:
+    def read(ids: Tensor) -> Tensor:
         with net.shared("target"):
-            word = layers.embedding(net, xs[0], size=size, dim=dim, sparse=True, table="words")
-        return step([word], held, fixed)
+            return layers.embedding(net, ids, size=size, dim=dim, sparse=True, table="words")
 
-    with net.shared("target"):
-        read = layers.embedding(net, target, size=size, dim=dim, sparse=True, table="words")
     memories = {"h": Memory((hidden,), start=start)}
-    _say(net, scan(net, [read], step, memories)["h"], words_of(net, target), 0.0)
+    _say(net, scan(net, [read(target)], step, memories)["h"], words_of(net, target), 0.0)
     if not net.training:
-        _search(net, worded, memories, {}, words_of(net, target), beam, max_length)
-
-
-def _write(
-    net: Network, step: Step, memories: Mapping[str, Memory], statics: Tensors,
-    size: int, dropout: float, beam: int, max_length: int,
-) -> None:  # fmt: skip
-    """The loss of the given words and, where nothing is trained, the words that the net finds."""
-    states = scan(net, [net.feature("target")], step, memories, statics)["h"]
-    _say(net, states, size, dropout)
-    if not net.training:
-        _search(net, step, memories, statics, size, beam, max_length)
+        _search(net, read, step, memories, {}, words_of(net, target), beam, max_length)
 
 
 def _say(net: Network, states: Tensor, size: int, dropout: float) -> None:
@@ -151,14 +148,14 @@ def _scores(net: Network, states: Tensor, size: int) -> Tensor:
 
 
 def _search(
-    net: Network, step: Step, memories: Mapping[str, Memory], statics: Tensors,
+    net: Network, words: Callable[[Tensor], Tensor], step: Step, memories: Mapping[str, Memory], statics: Tensors,
     size: int, beam: Natural, max_length: int,
 ) -> None:  # fmt: skip
     """The sentences that the net finds, as outputs: `ids`, `length`, and with beams `score`; for metrics
     also `greedy`, the ids that it finds without beams."""
 
     def choosing(xs: Sequence[Tensor], held: Tensors, fixed: Tensors) -> tuple[Tensors, Tensors]:
-        _, following = step(xs, held, fixed)
+        _, following = step([words(xs[0])], held, fixed)
         scores = net.apply("log_softmax", _scores(net, following["h"], size), axis=-1)
         return {"scores": scores}, following
 

@@ -12,8 +12,8 @@ from paddlecli.ops.spec import Spec
 
 
 class BatchNorm(Op):
-    """``y = act((x - mean)*rstd*w + b)`` per channel (axis 1) of x [N, C, ...]; w, b, mean, rstd
-    [C].
+    """``y = act((x - mean)*rstd*w + b + z)`` per channel (axis 1) of x and z [N, C, ...]; w, b, mean,
+    rstd [C]; z may be absent.
 
     ``forward`` takes mean and biased variance of the batch, ``inference`` given ones.
     ``update_running`` moves the running
@@ -24,11 +24,12 @@ class BatchNorm(Op):
 
     name = "batch_norm"
     forward = Kernel(
-        "batch_norm.forward(x: f32, w: f32, b: f32; epsilon: float, activation: int) -> (y: f32, mean: f32, rstd: f32)"
+        "batch_norm.forward(x: f32, w: f32, b: f32, z?: f32; epsilon: float, activation: int) -> "
+        "(y: f32, mean: f32, rstd: f32)"
     )
     inference = Kernel(
-        "batch_norm.inference(x: f32, w: f32, b: f32, mean: f32, variance: f32; epsilon: float, activation: int) -> "
-        "(y: f32)",
+        "batch_norm.inference(x: f32, w: f32, b: f32, mean: f32, variance: f32, z?: f32; epsilon: float, "
+        "activation: int) -> (y: f32)",
         inplace={"y": "x"},
         rowwise=True,
     )
@@ -64,6 +65,8 @@ class BatchNorm(Op):
             self.name,
             f"w is {w}, b is {b}, x has {channels[0]} channels",
         )
+        z = args.get("z")
+        check(z is None or z.shape == x.shape, self.name, f"z is {z}, x is {x}")
         check(
             attrs["activation"] in (0, 1),
             self.name,
@@ -73,11 +76,18 @@ class BatchNorm(Op):
 
     def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
         """Of ``forward`` and of ``inference``: the latter's statistics are constants."""
+        from paddlecli import ops
+
         ports, given = ("x", "w", "b"), node.args.get("mean") is not None
+        dz, masked = dy["y"], node.args.get("z") is not None
+        if masked and node.attrs["activation"]:
+            relu: Any = ops.get("relu")
+            dz = g.emit(relu.backward, {"y": node.results["y"], "dy": dz}, out={"dx": dz})
+        beside = {"z": dz} if masked and g.needs("z") else {}
         if not any(g.needs(p) for p in ports):
-            return {}
-        args = {"x": node.args["x"], "w": node.args["w"], "dy": dy["y"]}
-        args["y"] = node.results["y"] if node.attrs["activation"] else None
+            return beside
+        args = {"x": node.args["x"], "w": node.args["w"], "dy": dz}
+        args["y"] = node.results["y"] if node.attrs["activation"] and not masked else None
         if given:
             args |= {"mean": node.args["mean"], "variance": node.args["variance"]}
         else:
@@ -85,21 +95,20 @@ class BatchNorm(Op):
         kernel = self.backward_inference if given else self.backward
         out: dict[str, Any] = {f"d{p}": node.args[p] if g.needs(p) else None for p in ports}
         found = g.emit(kernel, args, {"epsilon": node.attrs["epsilon"]}, out=out)
-        return {p: d for p, d in zip(ports, found, strict=True) if d is not None}
+        return beside | {p: d for p, d in zip(ports, found, strict=True) if d is not None}
 
     def decompose(self, g: Emitter, node: NodeLike) -> dict[str, Any] | None:
-        """Normalisation, then relu."""
-        if not node.attrs["activation"]:
+        """Normalisation, then what is added, then relu."""
+        z, args = node.args.get("z"), [node.args[p] for p in ("x", "w", "b")]
+        if not node.attrs["activation"] and z is None:
             return None
-        y, mean, rstd = g.apply(
-            self.name,
-            node.args["x"],
-            node.args["w"],
-            node.args["b"],
-            epsilon=node.attrs["epsilon"],
-            activation=0,
-        )
-        return {"y": g.apply("relu", y), "mean": mean, "rstd": rstd}
+        y, mean, rstd = g.apply(self.name, *args, None, epsilon=node.attrs["epsilon"], activation=0)
+        y = y if z is None else g.apply("add", y, z, axis=-1)
+        return {
+            "y": g.apply("relu", y) if node.attrs["activation"] else y,
+            "mean": mean,
+            "rstd": rstd,
+        }
 
     def reference(
         self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
@@ -114,13 +123,16 @@ class BatchNorm(Op):
         rstd = 1 / np.sqrt(variance + epsilon)
         wide = (-1, *[1] * (x.ndim - 2))
         y = (x - mean.reshape(wide)) * (rstd * w).reshape(wide) + b.reshape(wide)
+        y = y if args.get("z") is None else y + args["z"]
         return {"y": np.maximum(y, 0) if attrs["activation"] else y, "mean": mean, "rstd": rstd}
 
     def samples(self) -> Sequence[Sample]:
         """Columns and planes, below and above sixteen; the relu is kept from its kink by a large
         shift."""
 
-        def case(*shape: int, activation: int = 0, epsilon: float = 1e-5) -> Sample:
+        def case(
+            *shape: int, activation: int = 0, epsilon: float = 1e-5, z: bool = False
+        ) -> Sample:
             c, shift = (
                 shape[0],
                 Arg((shape[0],), choices=(-9.0, 9.0)) if activation else Arg((shape[0],)),
@@ -129,7 +141,7 @@ class BatchNorm(Op):
                 "x": Arg(("N", *shape), low=-2, high=3),
                 "w": Arg((c,), low=0.5, high=1.5),
                 "b": shift,
-            }
+            } | ({"z": Arg(("N", *shape))} if z else {})
             # A batch of one row has a variance of 0, where float32 and central differences part.
             return Sample(
                 args,
@@ -146,6 +158,8 @@ class BatchNorm(Op):
             case(3, 4, 4, activation=1),
             case(5, epsilon=1e-2, activation=1),
             case(2, 1, 1, epsilon=1e-2),
+            case(3, 2, 5, activation=1, z=True),
+            case(5, epsilon=1e-2, z=True),
         ]
 
 

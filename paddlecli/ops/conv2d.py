@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from paddlecli.ops._attrs import integer
 from paddlecli.ops._window import four, image, output_size, two, windows_of
+from paddlecli.ops._winograd import work
 from paddlecli.ops.base import (
     Arg,
     Attr,
@@ -38,11 +39,15 @@ class Conv2d(Op):
 
     name = "conv2d"
     forward = Kernel(
-        f"conv2d.forward(x: f32, w: f32, b?: f32; {_ATTRS}, activation: int) -> (y: f32)",
+        f"conv2d.forward(x: f32, w: f32, b?: f32; {_ATTRS}, activation: int) -> (y: f32, work: f32)",
         rowwise=True,
     )
-    backward_x = Kernel(f"conv2d.backward_x(dy: f32, w: f32; {_ATTRS}) -> (dx: f32)", rowwise=True)
-    backward_w = Kernel(f"conv2d.backward_w(x: f32, dy: f32; {_ATTRS}) -> (dw: f32)", rowwise=True)
+    backward_x = Kernel(
+        f"conv2d.backward_x(dy: f32, w: f32; {_ATTRS}) -> (dx: f32, work: f32)", rowwise=True
+    )
+    backward_w = Kernel(
+        f"conv2d.backward_w(x: f32, dy: f32; {_ATTRS}) -> (dw: f32, work: f32)", rowwise=True
+    )
     backward_b = Kernel("conv2d.backward_b(dy: f32) -> (db: f32)", rowwise=True)
     defaults: ClassVar[Mapping[str, Attr]] = {
         "stride": (1, 1),
@@ -86,7 +91,8 @@ class Conv2d(Op):
             self.name,
             f"a {kh}x{kw} filter does not fit into {height}x{width} with these paddings",
         )
-        return {"y": x.with_shape(x.shape[0], out, oh, ow)}
+        y = x.with_shape(x.shape[0], out, oh, ow)
+        return {"y": y, "work": work(self.forward, x, w, y, attrs)}
 
     def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
         from paddlecli import ops
@@ -98,9 +104,15 @@ class Conv2d(Op):
         attrs = {name: node.attrs[name] for name, _ in self.backward_x.attrs}
         found = {}
         if g.needs("x"):
-            found["x"] = g.emit(self.backward_x, {"dy": dz, "w": w}, attrs, out={"dx": x})
+            room = work(self.backward_x, x.spec, w.spec, dz.spec, attrs)
+            found["x"] = g.emit(
+                self.backward_x, {"dy": dz, "w": w}, attrs, out={"dx": x, "work": room}
+            )
         if g.needs("w"):
-            found["w"] = g.emit(self.backward_w, {"x": x, "dy": dz}, attrs, out={"dw": w})
+            room = work(self.backward_w, x.spec, w.spec, dz.spec, attrs)
+            found["w"] = g.emit(
+                self.backward_w, {"x": x, "dy": dz}, attrs, out={"dw": w, "work": room}
+            )
         if node.args["b"] is not None and g.needs("b"):
             found["b"] = g.emit(self.backward_b, {"dy": dz}, out={"db": node.args["b"]})
         return found
@@ -139,17 +151,20 @@ class Conv2d(Op):
         return {"y": act[integer(attrs, "activation")](z)}
 
     def samples(self) -> Sequence[Sample]:
-        """Odd sizes, groups, dilation, four paddings, every activation, one-pixel images."""
+        """Odd sizes, groups, dilation, four paddings, every activation, one-pixel images; the last
+        three are computed in tiles of 4x4 outputs (``core/cpu/winograd.h``), with their error."""
 
         def case(
             x: tuple[int, int, int],
             w: tuple[int, int, int, int],
             bias: bool = False,
             low: float = -1,
+            tolerance: float = 2e-6,
             **attrs: Attr,
         ) -> Sample:
             args = {"x": Arg(("N", *x), low=low), "w": Arg(w, low=low)}
-            return Sample(args | ({"b": Arg((w[0],))} if bias else {}), {**self.defaults, **attrs})
+            args |= {"b": Arg((w[0],))} if bias else {}
+            return Sample(args, {**self.defaults, **attrs}, tolerance=tolerance)
 
         return [
             case((3, 7, 8), (4, 3, 3, 2), stride=(3, 3), padding=(1, 0)),
@@ -159,8 +174,13 @@ class Conv2d(Op):
             case((2, 4, 5), (2, 2, 3, 3), padding=(0, 2, 1, 0), stride=(2, 2)),
             case((3, 5, 4), (2, 3, 1, 1), stride=(2, 3)),
             case((3, 5, 4), (6, 1, 3, 3), groups=3, padding=(1, 1), activation=2),
+            case((5, 7, 21), (5, 1, 3, 3), bias=True, groups=5, padding=(0, 2, 1, 0), stride=(2, 2)),
+            case((2, 8, 9), (4, 1, 5, 2), groups=2, padding=(1, 2), dilation=(2, 1), stride=(3, 1)),
             case((1, 9, 20), (5, 1, 5, 5), bias=True, activation=3),
             case((2, 6, 19), (17, 2, 2, 2), bias=True, low=0.1, activation=1),
+            case((16, 4, 6), (17, 16, 3, 3), True, tolerance=1e-5, padding=(1, 1), activation=1),
+            case((18, 9, 5), (16, 18, 3, 3), tolerance=1e-5, padding=(2, 0, 1, 2)),
+            case((65, 4, 4), (16, 65, 3, 3), True, tolerance=1e-5, padding=(1, 1)),
         ]
 
     def flops(self, kernel: Kernel, shapes: Mapping[str, Shape], attrs: Mapping[str, Attr]) -> int:

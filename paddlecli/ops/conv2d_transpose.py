@@ -37,7 +37,9 @@ class Conv2dTranspose(Op):
     """
 
     name = "conv2d_transpose"
-    forward = Kernel(f"conv2d_transpose.forward(x: f32, w: f32; {_ATTRS}) -> (y: f32)", rowwise=True)
+    forward = Kernel(
+        f"conv2d_transpose.forward(x: f32, w: f32; {_ATTRS}) -> (y: f32)", rowwise=True
+    )
     backward_x = Kernel(
         f"conv2d_transpose.backward_x(dy: f32, w: f32; {_ATTRS}) -> (dx: f32)", rowwise=True
     )
@@ -133,9 +135,7 @@ class Conv2dTranspose(Op):
     def samples(self) -> Sequence[Sample]:
         """Odd sizes, groups, dilation, four paddings, every extra row, one-pixel images."""
 
-        def case(
-            x: tuple[int, int, int], w: tuple[int, int, int, int], **attrs: Attr
-        ) -> Sample:
+        def case(x: tuple[int, int, int], w: tuple[int, int, int, int], **attrs: Attr) -> Sample:
             return Sample({"x": Arg(("N", *x)), "w": Arg(w)}, {**self.defaults, **attrs})
 
         return [

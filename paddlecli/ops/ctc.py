@@ -43,14 +43,20 @@ class Ctc(Op):
     between equal neighbours a blank must stand: a label that needs more frames than there are is an error that names
     its sequence. nll [sequences, 1], 0 for a sequence without frames and labels. Nothing is saved: the
     gradient finds the forward variables again.
+
+    ``norm``: 1 divides the gradients of a sequence by its frames and leaves nll alone, which is PaddlePaddle's
+    norm_by_times; 2 divides nll, and so its gradients, by the sequence's labels; each by 1 at least.
     """
 
     name = "ctc"
-    forward = Kernel("ctc.forward(logits: f32, label: i64; blank: int) -> (nll: f32, work: f32)")
-    backward = Kernel(
-        "ctc.backward(logits: f32, label: i64, dnll: f32; blank: int) -> (dlogits: f32, work: f32)"
+    forward = Kernel(
+        "ctc.forward(logits: f32, label: i64; blank: int, norm: int) -> (nll: f32, work: f32)"
     )
-    defaults: ClassVar[Mapping[str, Attr]] = {"blank": 0}
+    backward = Kernel(
+        "ctc.backward(logits: f32, label: i64, dnll: f32; blank: int, norm: int)"
+        " -> (dlogits: f32, work: f32)"
+    )
+    defaults: ClassVar[Mapping[str, Attr]] = {"blank": 0, "norm": 0}
 
     def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Any]:
         """[sequences, 1]."""
@@ -62,6 +68,7 @@ class Ctc(Op):
         check(fits, self.name, f"label {label} and logits {x} have not the same sequences")
         classes = x.shape[1].coefficient
         check(0 <= blank < classes, self.name, f"blank {blank} of {classes} classes")
+        check(attrs["norm"] in (0, 1, 2), self.name, f"norm {attrs['norm']} is not 0, 1 or 2")
         nll = Spec.of(x.axis.sequences, 1, axis=x.axis.parent)
         return {"nll": nll, "work": Spec((x.shape[0] + _two_rows(label.axis),))}
 
@@ -86,25 +93,29 @@ class Ctc(Op):
         nll = [
             _sequence(log_p[f:g], label[k:m], integer(attrs, "blank")) for (f, g), (k, m) in spans
         ]
-        return {"nll": np.array(nll, np.float64).reshape(-1, 1)}
+        found = np.array(nll, np.float64)
+        if attrs["norm"] == 2:
+            found = found / np.maximum(np.diff(args["label"].offsets), 1)
+        return {"nll": found.reshape(-1, 1)}
 
     def samples(self) -> Sequence[Sample]:
-        """Few classes so that labels repeat; the blank first, last and between; large scores."""
+        """Few classes so that labels repeat; the blank first, last and between; large scores. No case has norm 1,
+        whose gradient is not that of nll."""
 
-        def case(classes: int, blank: int, high: float = 1.0) -> Sample:
+        def case(classes: int, blank: int, high: float = 1.0, norm: int = 0) -> Sample:
             labels = tuple(float(c) for c in range(classes) if c != blank)
             args = {"logits": Arg(("f", classes), low=-high, high=high)}
             args["label"] = Arg(("l",), "i64", choices=labels)
             return Sample(
                 args,
-                {"blank": blank},
+                {"blank": blank, "norm": norm},
                 axes=("f", "l"),
                 lengths={"f": (7, 10)},
                 tolerance=1e-5,
                 grad_tolerance=1e-3,
             )
 
-        return [case(3, 0), case(4, 3), case(19, 5), case(5, 1, 30.0)]
+        return [case(3, 0), case(4, 3), case(19, 5), case(5, 1, 30.0), case(4, 0, norm=2)]
 
 
 def _sequence(log_p: np.ndarray, label: np.ndarray, blank: int) -> float:

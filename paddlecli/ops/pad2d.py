@@ -26,7 +26,9 @@ class Pad2d(Op):
     forward = Kernel(
         "pad2d.forward(x: f32; padding: list, mode: int, value: float) -> (y: f32)", rowwise=True
     )
-    backward = Kernel("pad2d.backward(dy: f32; padding: list, mode: int) -> (dx: f32)", rowwise=True)
+    backward = Kernel(
+        "pad2d.backward(dy: f32; padding: list, mode: int) -> (dx: f32)", rowwise=True
+    )
     defaults: ClassVar[Mapping[str, Attr]] = {"mode": 0, "value": 0.0}
 
     def shape(
@@ -43,7 +45,9 @@ class Pad2d(Op):
             f"paddings {[top, bottom, left, right]} must be smaller than the image "
             f"{height}x{width} that they mirror",
         )
-        return {"y": x.with_shape(x.shape[0], channels, top + height + bottom, left + width + right)}
+        return {
+            "y": x.with_shape(x.shape[0], channels, top + height + bottom, left + width + right)
+        }
 
     def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
         attrs = {k: node.attrs[k] for k in ("padding", "mode")}

@@ -302,10 +302,3 @@ def test_info_says_what_is_unknown(cli: Path) -> None:
     assert files[0]["bytes"] is None and files[0]["sha256"] is None and len(files[0]["md5"]) == 32
     text = run("info", "conll05").stdout
     assert text.count("size unknown") == 3 and text.count("can be done without") == 4
-
-
-def test_a_set_that_nothing_reads(cli: Path) -> None:
-    card = Path(shipped_card("uci_housing")).read_text().replace("reader: whitespace", "reader: null")
-    (cli / "odd.yaml").write_text(card)
-    told = run("head", "./odd.yaml", code=3).stderr
-    assert "nothing in paddlecli reads the data set" in told

@@ -199,3 +199,24 @@ def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(call(capsys, "schema", "--fragment")) != found
     assert call(capsys, "schema", "--output", "own.json") == ""
     assert Path("own.json").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("early_stopping: {monitor: test.acuracy}", "early_stopping.monitor: test.acuracy is not"),
+        ("checkpoint: {monitor: valid.loss}", "checkpoint.monitor: valid.loss is not measured"),
+        ("train: {stop_when: test.acuracy > 0.9}", "train.stop_when: test.acuracy is not measured"),
+    ],
+)
+def test_validate_finds_what_is_watched_and_never_measured(
+    section: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "name: a\nextends: [recognize_digits/softmax]\n"
+    Path("a.yaml").write_text(text + section + "\n")
+    assert main(["recipe", "validate", "./a.yaml"]) == 3
+    err = capsys.readouterr().err
+    assert message in err and "there are train.loss" in err
+    good = section.replace("acuracy", "accuracy").replace("valid", "test")
+    Path("a.yaml").write_text(text + good + "\n")
+    assert call(capsys, "validate", "./a.yaml") == "./a.yaml: valid\n"

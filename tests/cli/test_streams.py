@@ -314,3 +314,35 @@ def test_a_metric_below_its_bound_ends_with_9(tmp_path: Path) -> None:
     run(tmp_path, *train(tmp_path, "--quiet"))
     run(tmp_path, "evaluate", "last", "--min", "accuracy=0.1")
     run(tmp_path, "evaluate", "last", "--min", "accuracy=2", code=9)
+
+
+def test_what_own_code_prints_does_not_mix_with_data(tmp_path: Path) -> None:
+    """On import, in a callback, in a metric: stdout of commands that print data is theirs alone."""
+    (tmp_path / "talk.py").write_text(
+        'from paddlecli.config.registry import CALLBACKS, METRICS\n'
+        'from paddlecli.engine.callbacks import Callback\n'
+        'from paddlecli.models.outside import PythonMetric\n'
+        'print("imported")\n'
+        '@CALLBACKS.register("talk")\n'
+        'class Talk(Callback):\n'
+        '    def after_evaluation(self, training, metrics):\n'
+        '        print("evaluated")\n'
+        '@METRICS.register("count")\n'
+        'class Count(PythonMetric):\n'
+        '    better = "max"\n'
+        '    rows = 0\n'
+        '    def add(self, prediction, label):\n'
+        '        self.rows += len(label)\n'
+        '    def result(self):\n'
+        '        print("counted")\n'
+        '        return self.rows\n'
+    )  # fmt: skip
+    text = DIGITS.replace("metrics: [accuracy]", "metrics: [accuracy, count]\ncallbacks: [talk]")
+    words = ("--code", "talk.py", "--json")
+    done = run(tmp_path, "train", recipe(tmp_path, text), "--run-dir", "out", *words)
+    assert strict(done.stdout)["status"] == "completed"
+    assert {"imported", "evaluated", "counted"} <= set(done.stderr.split())
+    (tmp_path / "rows.jsonl").write_text('{"x": [1, 2, 3, 4, 5, 6]}\n')
+    for asked in (("evaluate", "out"), ("predict", "out", "rows.jsonl")):
+        done = run(tmp_path, *asked, *words)
+        assert isinstance(strict(done.stdout), dict) and "imported" in done.stderr

@@ -1,6 +1,7 @@
 /* Products against a sum in double; same bits for threads, levels and batches. */
 #include "check.h"
 #include "products.h"
+#include "windows.h"
 
 #undef pk_multiply
 typedef void (*multiply_fn)(const pk_call *, const pk_product *);
@@ -154,6 +155,36 @@ static void try_batch(int64_t m, int64_t n, int64_t k, const variant *v) {
     free(a);
 }
 
+/* Windows over sequences give the bits of the matrix that has them side by side, either way round. */
+static void try_windows(int64_t width, int64_t size, int64_t first, int64_t n, const variant *v) {
+    const int64_t offsets[] = {0, 3, 3, 40, 41, 341}, sequences = 5, m = 341, k = size * width;
+    float *x = random_floats(m * width), *b = random_floats(k * n), *dy = random_floats(m * n);
+    float *wide = calloc((size_t)(m * k), sizeof(float)), *c[4];
+    for (int64_t s = 0; s < sequences; s++)
+        for (int64_t t = offsets[s]; t < offsets[s + 1]; t++)
+            for (int64_t i = 0; i < k; i++) {
+                const int64_t from = t + first + i / width;
+                if (from >= offsets[s] && from < offsets[s + 1])
+                    wide[t * k + i] = x[from * width + i % width];
+            }
+    const pk_windows windows = {.offsets = offsets, .sequences = sequences, .first = first};
+    for (int i = 0; i < 4; i++) {
+        const int turned = i / 2;
+        pk_product p = {.m = turned ? k : m, .n = n, .k = turned ? m : k, .a = wide,
+                        .a_stride = k, .a_transposed = turned, .b = turned ? dy : b,
+                        .b_stride = n, .c_stride = n};
+        if (i % 2) p.a = x, p.a_stride = width, p.windows = &windows;
+        p.c = c[i] = random_floats(p.m * n);
+        v->fn(&test_calls[i % CALLS], &p);
+    }
+    CHECK(same_bits(c[0], c[1], m * n), "%s: windows of %ld x %ld from %ld differ", v->level,
+          (long)size, (long)width, (long)first);
+    CHECK(same_bits(c[2], c[3], k * n), "%s: windows of %ld x %ld from %ld differ as columns",
+          v->level, (long)size, (long)width, (long)first);
+    for (int i = 0; i < 4; i++) free(c[i]);
+    free(wide), free(dy), free(b), free(x);
+}
+
 int main(void) {
     make_calls();
     for (int i = 0; i < 150; i++) try_one(random_size(), random_size(), random_size());
@@ -165,6 +196,11 @@ int main(void) {
         try_batch(64, 200, 784, &variants[v]);
         try_batch(37, 10, 300, &variants[v]);
         try_batch(20, 1, 13, &variants[v]);
+        try_batch(20, 700, 300, &variants[v]);
+        try_windows(5, 3, -1, 40, &variants[v]);
+        try_windows(128, 4, -2, 33, &variants[v]);
+        try_windows(17, 2, 3, 9, &variants[v]);
+        try_windows(3, 5, -50, 20, &variants[v]);
     }
     return end_of_test("products");
 }

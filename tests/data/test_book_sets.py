@@ -5,24 +5,22 @@ from __future__ import annotations
 
 import gzip
 import io
-import struct
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from packing import put, tar, zipped
+from packing import masked, mat, photograph, put, tar, voc, zipped
 from PIL import Image
 from test_unpickle import old_pickle
 
 from paddlecli.config.registry import READERS
-from paddlecli.data.cards import Card, reader_function, shipped
 from paddlecli.data import prepared
+from paddlecli.data.cards import Card, reader_function, shipped
 from paddlecli.data.columns import Dataset
-from paddlecli.data.samples import lines
 from paddlecli.data.formats.matlab import read_mat
+from paddlecli.data.samples import lines
 from paddlecli.errors import ConfigError, DataError
 
 
@@ -557,31 +555,6 @@ def test_letor(tmp_path: Path) -> None:
 # --- flowers ---
 
 
-def mat(arrays: Mapping[str, np.ndarray], packed: bool, order: str = "<") -> bytes:
-    """A MATLAB file of level 5, written from the format's description."""
-
-    def element(kind: int, data: bytes, small: bool = False) -> bytes:
-        if small and 0 < len(data) <= 4:
-            return struct.pack(f"{order}I", len(data) << 16 | kind) + data.ljust(4, b"\0")
-        return struct.pack(f"{order}II", kind, len(data)) + data + bytes(-len(data) % 8)
-
-    types = {"u1": (2, 9), "u2": (4, 11), "f8": (9, 6)}  # type of the values, class of the array
-    out = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack(f"{order}H", 0x0100)
-    out += b"IM" if order == "<" else b"MI"
-    for name, array in arrays.items():
-        kind, number = types[array.dtype.str[1:]]
-        body = element(6, struct.pack(f"{order}II", number, 0))
-        body += element(5, struct.pack(f"{order}{array.ndim}i", *array.shape))
-        body += element(1, name.encode(), small=True)
-        values = array.astype(array.dtype.newbyteorder(order)).tobytes(order="F")
-        whole = element(14, body + element(kind, values, small=True))
-        if packed:
-            deflated = zlib.compress(whole)
-            whole = struct.pack(f"{order}II", 15, len(deflated)) + deflated
-        out += whole
-    return out
-
-
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_matlab_files(tmp_path: Path, packed: bool, order: str) -> None:
@@ -601,15 +574,6 @@ def test_matlab_files(tmp_path: Path, packed: bool, order: str) -> None:
 def test_damaged_matlab_files(tmp_path: Path, raw: bytes) -> None:
     with pytest.raises(DataError, match="MATLAB file"):
         read_mat(put(tmp_path / "m", raw))
-
-
-def photograph(width: int, height: int, red: int) -> bytes:
-    out = io.BytesIO()
-    pixels = np.zeros((height, width, 3), np.uint8)
-    pixels[..., 0] = red
-    pixels[:, width // 2 :, 2] = 200  # the right half is blue
-    Image.fromarray(pixels).save(out, "JPEG", quality=95)
-    return out.getvalue()
 
 
 def test_flowers(tmp_path: Path) -> None:
@@ -667,40 +631,6 @@ def check_random_squares(data: Dataset, middle: np.ndarray) -> None:
 
 
 # --- voc2012 ---
-
-
-def masked(width: int, height: int, classes: np.ndarray | None = None, mode: str = "P") -> bytes:
-    """A mask: the left half of class 15, the right one background, a void line between."""
-    pixels = np.zeros((height, width), np.uint8)
-    pixels[:, : width // 2], pixels[:, width // 2 : width // 2 + 4] = 15, 255
-    out = io.BytesIO()
-    image = Image.fromarray(pixels if classes is None else classes)
-    image.putpalette(
-        [i for n in range(256) for i in (n, 255 - n, n // 2)]
-    )  # the colours say nothing
-    (image if mode == "P" else image.convert(mode)).save(out, "PNG")
-    return out.getvalue()
-
-
-def voc(folder: Path, **other: bytes) -> dict[str, Path]:
-    """Four photographs, of which two train and one validates; with these members exchanged or left out."""
-    root = "VOCdevkit/VOC2012"
-    members = {
-        f"{root}/ImageSets/Segmentation/train.txt": b"2007_1\n2007_3\n",
-        f"{root}/ImageSets/Segmentation/val.txt": b"2008_2\r\n",
-        f"{root}/ImageSets/Segmentation/trainval.txt": b"2007_1\n2007_3\n2008_2\n",
-        f"{root}/ImageSets/Main/train.txt": b"2009_9\n",
-        **{f"{root}/JPEGImages/{n}.jpg": photograph(64, 48, 80) for n in ("2007_1", "2009_9")},
-        **{f"{root}/JPEGImages/{n}.jpg": photograph(30, 60, 160) for n in ("2007_3", "2008_2")},
-        f"{root}/SegmentationClass/2007_1.png": masked(64, 48),
-        f"{root}/SegmentationClass/2007_3.png": masked(30, 60),
-        f"{root}/SegmentationClass/2008_2.png": masked(30, 60),
-        f"{root}/SegmentationObject/2007_1.png": masked(64, 48, np.full((48, 64), 3, np.uint8)),
-    }
-    members |= {f"{root}/{name}": data for name, data in other.items()}
-    return {
-        "VOCtrainval_11-May-2012.tar": put(folder, tar({k: v for k, v in members.items() if v}))
-    }
 
 
 def test_voc2012(tmp_path: Path) -> None:

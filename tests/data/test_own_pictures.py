@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from paddlecli.config import plugins
+from paddlecli.config.registry import TRANSFORMS
 from paddlecli.data.columns import Dataset
 from paddlecli.data.inputs import read_inputs
 from paddlecli.data.opening import open_dataset
@@ -171,6 +173,50 @@ def test_processes_make_the_same_pictures(folder: Path) -> None:
         np.testing.assert_array_equal(split.take(rows, 2)["image"].values, threads["image"].values)
     finally:
         split.streams["image"]._pool.shutdown()
+
+
+SLOW = """
+import numpy as np
+from paddlecli.config.registry import TRANSFORMS
+from paddlecli.data.transforms.pictures import PictureTransform
+
+@TRANSFORMS.register("speckled")
+class Speckled(PictureTransform):
+    random = True
+
+    def __init__(self, *, most: int = 9) -> None:
+        self.most = most
+
+    def one(self, picture, draw):
+        picture = picture.copy()
+        for row in range(picture.shape[0] if draw else 0):  # Python for each row, as users write it
+            picture[row, 0] = draw.below(self.most)
+        return picture
+"""
+
+
+def test_processes_know_transforms_of_ones_own(folder: Path, tmp_path: Path) -> None:
+    """Those of code files; one that no file holds is refused before a process is started."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    rows = np.arange(12)
+    arguments: dict[str, Any] = {"size": [16], "transforms": ["speckled"], "memory_mb": 0}
+    with plugins.isolated():
+        plugins.load_code([tmp_path / "slow.py"])
+        threads = opened(folder, **arguments)["train"].take(rows, 2)
+        split = opened(folder, **arguments, workers=1)["train"]
+        assert isinstance(split, StreamedSplit)
+        try:
+            found = split.take(rows, 2)["image"].values
+        finally:
+            split.streams["image"]._pool.shutdown()
+        np.testing.assert_array_equal(found, threads["image"].values)
+        assert found[:, :, :, 0].max() < 9
+    exec(compile(SLOW, "notebook", "exec"), {"__name__": "notebook"})
+    try:
+        with pytest.raises(ConfigError, match="other processes cannot know Speckled"):
+            opened(folder, **arguments, workers=1, seed=9)
+    finally:
+        TRANSFORMS.forget("notebook")
 
 
 def test_what_is_fixed_is_a_plain_column(folder: Path) -> None:

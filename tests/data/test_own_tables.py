@@ -13,6 +13,7 @@ import pytest
 from paddlecli.data.columns import Dataset
 from paddlecli.data.inputs import read_inputs
 from paddlecli.data.opening import open_dataset
+from paddlecli.data.readers.jsonl import parquet_rows
 from paddlecli.errors import ConfigError, DataError, ResourceError
 
 TABLE = "a,b,colour,kind\n1,10,red,u\n2,20,blue,v\n3,30,red,v\n4,20,green,u\n"
@@ -379,6 +380,16 @@ def test_parquet_rows(tmp_path: Path) -> None:
         2,
         1,
         1,
+    ]
+    rows = {"n": [3, 4], "c": pyarrow.array(["u", "v"]).dictionary_encode(), "l": [[1.0], [2.0]],
+            "none": pyarrow.nulls(2), "b": [True, False]}  # fmt: skip
+    parquet.write_table(pyarrow.table(rows), path)
+    found = parquet_rows(path)
+    kinds = {"n": "numbers", "c": "cells", "l": "numbers", "none": "numbers", "b": "numbers"}
+    assert {name: v.kind for name, v in found.columns.items()} == kinds
+    assert list(found.columns["c"].rows) == ["u", "v"] and found.columns["n"].rows.tolist() == [
+        [3],
+        [4],
     ]
     path.write_bytes(b"PAR1 no more")
     with pytest.raises(DataError, match="not a Parquet file"):

@@ -11,7 +11,7 @@ from paddlecli.data.columns import Dataset
 from paddlecli.data.opening import describe, open_dataset
 from paddlecli.errors import ConfigError
 
-NAMES = ["classification", "images", "pairs", "regression", "sequences", "tags"]
+NAMES = ["classification", "images", "pairs", "regression", "sequences", "shapes", "tags"]
 FEW: dict[str, Any] = {"samples": 40, "test_samples": 10}
 
 
@@ -87,3 +87,19 @@ def test_tags_follow_from_the_id_and_the_tag_before() -> None:
 def test_settings_that_are_refused(name: str, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         opened(name, **arguments)
+
+
+def test_masks_follow_the_shapes() -> None:
+    """What is not ground is brighter than the ground; a shape covers no more than its size allows."""
+    columns = opened("shapes", size=(32, 48), noise=0.0, shapes=1)["train"].columns
+    seen = set()
+    for row in range(40):
+        image, mask = columns["image"].row(row)[0], columns["mask"].row(row)
+        kinds = np.unique(mask)
+        seen.update(kinds.tolist())
+        assert len(kinds) <= 2 and image.shape == mask.shape == (32, 48)
+        assert len(np.unique(image[mask == 0])) == 1
+        if kinds[-1]:
+            assert image[mask > 0].min() > image[mask == 0].max()
+            assert (mask > 0).sum() <= np.pi * (0.28 * 32) ** 2 * 1.2
+    assert seen == {0, 1, 2, 3}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import own_files
 import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
@@ -62,7 +63,10 @@ model:
 optimizer: {{name: sgd, learning_rate: 0.5}}
 train: {{epochs: 1, batch_size: 16, seed: 3, max_steps: 1, shuffle: none, log_every: 1}}
 """
-KEPT = {"mean": np.float32([0.5, -0.25]), "variance": np.float32([2.0, 0.5])}
+KEPT = {
+    "mean": np.array([0.5, -0.25], np.float32),
+    "variance": np.array([2.0, 0.5], np.float32),
+}
 
 
 def recipe_of(text: str, tmp_path: Path, *overrides: str) -> Recipe:
@@ -96,7 +100,7 @@ def started(recipe: Recipe, path: Path, **more: Any) -> tuple[Arrays, Arrays]:
 
 def softmax(z: NDArray[Any]) -> NDArray[Any]:
     e = np.exp(z - z.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
+    return np.asarray(e / e.sum(axis=1, keepdims=True))
 
 
 def head_after(
@@ -115,7 +119,11 @@ def test_a_frozen_batch_norm_keeps_its_statistics_and_uses_them(tmp_path: Path) 
 
     whole = recipe_of(NORMS, tmp_path)
     before, _ = started(whole, tmp_path / "first")
-    start = {**before, "norm/mean": KEPT["mean"], "norm/variance": KEPT["variance"]}
+    start: dict[str, NDArray[Any]] = {
+        **before,
+        "norm/mean": KEPT["mean"],
+        "norm/variance": KEPT["variance"],
+    }
     save_file({k: np.asarray(v) for k, v in start.items()}, tmp_path / "start.safetensors")
     init = f"train.init_from={tmp_path / 'start.safetensors'}"
     frozen = 'model.parameters={"norm/*": {"trainable": false}}'
@@ -167,7 +175,9 @@ def test_labels_are_smoothed_and_weighted_in_training_alone(
     """As torch has it: the sum over classes of weight * smoothed label * -log p; divided by the rows."""
     text = LINEAR
     if loss == "cross_entropy":
-        text = text.replace("softmax_with_cross_entropy: {}, from: [head, y]", "cross_entropy: {}, from: [p, y]")
+        text = text.replace(
+            "softmax_with_cross_entropy: {}, from: [head, y]", "cross_entropy: {}, from: [p, y]"
+        )
         text = text.replace("name: head}", "name: head}\n    - {softmax: {}, name: p}")  # fmt: skip
     asked = [f"train.label_smoothing={smoothing}"]
     asked += [] if weights is None else [f"train.class_weights={weights}"]
@@ -289,7 +299,9 @@ train: {epochs: 1, batch_size: 20, ema: {decay: 0.75, warmup: false}}
 """
     recipe = recipe_of(text, tmp_path)
     before, after = started(recipe, tmp_path / "run")
-    trained = load_file(tmp_path / "run" / "checkpoints" / "step-00000001" / "optimizer.safetensors")
+    trained = load_file(
+        tmp_path / "run" / "checkpoints" / "step-00000001" / "optimizer.safetensors"
+    )
     name = next(n for n in before if n.startswith("rows"))
     moved = trained[f"trained:{name}"]
     assert 0 < (moved != before[name]).any(axis=1).sum() <= 20
@@ -301,7 +313,11 @@ def test_a_new_head(tiny: MakeRecipe, tmp_path: Path) -> None:
     """Arrays that are named keep their initial values; all others must fit."""
     source = fit(tiny("train.epochs=1"), Options(run_dir=tmp_path / "source")).run_dir
     other = tmp_path / "other.yaml"
-    other.write_text(MLP.replace("classes: 4", "classes: 7").replace("below: 4", "below: 7").replace("size: 4", "size: 7"))
+    other.write_text(
+        MLP.replace("classes: 4", "classes: 7")
+        .replace("below: 4", "below: 7")
+        .replace("size: 4", "size: 7")
+    )
     init = f"train.init_from={source}"
     with pytest.raises(RunError, match=r"(?s)shape +logits/b +7 +4.*logits/w +16x7 +16x4") as found:
         fit(load_recipe(other, [init]), Options(run_dir=tmp_path / "bad"))
@@ -334,3 +350,112 @@ def test_a_skip_that_fits_nothing(tiny: MakeRecipe, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"`logit/\*` fits no array") as found:
         fit(recipe, Options(run_dir=tmp_path / "run"))
     assert "logits/*" in (found.value.hint or "")
+
+
+# -- layers that join later ---------------------------------------------------------------------------------------------------
+LATER = (
+    'model.parameters={"fc1/*": {"trainable_from": 3}}',
+    "checkpoint.keep_last=9",
+    "train.ema={decay: 0.9, warmup: false}",
+)
+
+
+def trained_weights(run: Path, step: int) -> NDArray[Any]:
+    folder = run / "checkpoints" / f"step-{step:08d}"
+    return load_file(folder / "optimizer.safetensors")["trained:fc1/w"]
+
+
+def test_layers_that_train_from_an_epoch_on(tiny: MakeRecipe, tmp_path: Path) -> None:
+    """Until then they are as frozen ones are, to the bit; from then on they move."""
+    run = fit(tiny(*LATER), Options(run_dir=tmp_path / "run")).run_dir
+    fixed = fit(
+        tiny('model.parameters={"fc1/*": {"trainable": false}}', *LATER[1:], "train.epochs=2"),
+        Options(run_dir=tmp_path / "fixed"),
+    ).run_dir
+    model = f"checkpoints/step-{20:08d}/model.safetensors"
+    one, other = load_file(run / model), load_file(fixed / model)
+    for name, value in other.items():
+        np.testing.assert_array_equal(one[name], value, name)
+    assert np.array_equal(trained_weights(run, 10), trained_weights(run, 20))
+    assert not np.array_equal(trained_weights(run, 20), trained_weights(run, 30))
+    log = (run / "log.txt").read_text()
+    assert "68 of them train; frozen: fc1 (112 parameters); from epoch 3 on all train" in log
+    assert [e["epoch"] for e in events(run, "epoch")] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("stop", [17, 20, 24])
+def test_killed_before_and_behind_that_epoch(stop: int, tiny: MakeRecipe, tmp_path: Path) -> None:
+    fit(tiny(*LATER), Options(run_dir=tmp_path / "whole"))
+    fit(tiny(*LATER), Options(run_dir=tmp_path / "cut", streamed=True), StopAt(stop))
+    resume(RunDir(tmp_path / "cut"))
+    same_results(tmp_path / "whole", tmp_path / "cut")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (['model.parameters={"*": {"trainable_from": 2}}'], "every parameter is frozen in epoch 1"),
+        ([LATER[0], "train.accumulate=2"], "train.accumulate works with one training step"),
+        (['model.parameters={"*": {"trainable_from": 2, "trainable": false}}'], "both say when"),
+    ],
+)  # fmt: skip
+def test_wishes_for_later_that_do_not_fit(
+    overrides: list[str], message: str, tiny: MakeRecipe, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        fit(tiny(*overrides), Options(run_dir=tmp_path / "run"))
+
+
+def test_a_batch_norm_is_kept_until_its_layer_trains(tmp_path: Path) -> None:
+    later = 'model.parameters={"norm/*": {"trainable_from": 2}}'
+    recipe = recipe_of(
+        NORMS, tmp_path, later, "train.epochs=2", "train.max_steps=6", "checkpoint.keep_last=9"
+    )
+    fit(recipe, Options(run_dir=tmp_path / "run"))
+    first, second = (
+        load_file(tmp_path / "run" / "checkpoints" / f"step-{step:08d}" / "model.safetensors")
+        for step in (3, 6)
+    )
+    np.testing.assert_array_equal(first["norm/mean"], 0)
+    assert (second["norm/mean"] != 0).all() and (second["norm/w"] != first["norm/w"]).all()
+
+
+# -- pictures that are mixed --------------------------------------------------------------------------------------------------
+def test_mixed_labels_are_weighted_and_smoothed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shares of classes go the same way: one step on mixed pictures, against numpy."""
+    monkeypatch.chdir(tmp_path)
+    own_files.write(tmp_path)
+    text = """
+name: mixed
+description: an output of a picture
+data:
+  name: image_folder
+  train: pictures
+  size: [4, 4]
+  transforms: [{mixup: {alpha: 1.0}}, {normalise: {mean: [100, 120, 140], std: [50, 60, 70]}}]
+model: {name: mlp, hidden: []}
+optimizer: {name: sgd, learning_rate: 0.5}
+train: {epochs: 1, batch_size: 30, max_steps: 1, shuffle: none, eval_split: train, log_every: 1,
+        label_smoothing: 0.2, class_weights: {light: 3}}
+"""
+    recipe = recipe_of(text, tmp_path)
+    before, after = started(recipe, tmp_path / "run")
+    taken = data_of(recipe)["train"].take(np.arange(30), 0)
+    mean, std = np.array([100, 120, 140]), np.array([50, 60, 70])
+    x = (taken["image"].values - mean[:, None, None]) / std[:, None, None]
+    shares = taken["mixed_label"].values.astype(np.float64)
+    assert ((shares > 0.05) & (shares < 0.95)).any()
+    target = (0.8 * shares + 0.1) * [1.0, 3.0]
+    names = {"fc1/w": "head/w", "fc1/b": "head/b"}
+    start = {names[k]: v for k, v in before.items()}
+    w, b, value = head_after(start, x.reshape(30, -1), target)
+    np.testing.assert_allclose(after["fc1/w"], w, atol=3e-6)
+    np.testing.assert_allclose(after["fc1/b"], b, atol=3e-6)
+    assert events(tmp_path / "run", "step")[0]["loss"] == pytest.approx(value, abs=3e-6)
+    wrong = recipe_of(text.replace("light: 3", "lihgt: 3"), tmp_path)
+    with pytest.raises(
+        ConfigError, match=r"(?s)no class `lihgt`.*key: train.class_weights.*dark, light.*`light`"
+    ):
+        fit(wrong, Options(run_dir=tmp_path / "wrong"))

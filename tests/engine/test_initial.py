@@ -114,3 +114,19 @@ def test_refused(source: Path, tiny: MakeRecipe, tmp_path: Path) -> None:
     refuse(f"{name} holds numbers that are not finite", "train.allow_partial=true")
     save_file({"other": np.zeros(3, np.float32)}, file)
     refuse("not one array fits", "train.allow_partial=true")
+
+
+def test_what_torch_saves_is_not_opened(tiny: MakeRecipe, tmp_path: Path) -> None:
+    """The error says how to write safetensors from it, and which command takes those over."""
+    path = tmp_path / "net.pth"
+    path.write_bytes(b"PK\x03\x04 and so on")
+    with pytest.raises(RunError, match="is not opened") as caught:
+        fit(tiny(f"train.init_from={path}"), Options(run_dir=tmp_path / "x"))
+    assert "weights_only=True" in str(caught.value.hint)
+    save_file({"fc.weight": np.zeros((2, 2), np.float32)}, tmp_path / "net.safetensors")
+    with pytest.raises(RunError, match="do not fit") as caught:
+        fit(
+            tiny(f"train.init_from={path.with_suffix('.safetensors')}"),
+            Options(run_dir=tmp_path / "y"),
+        )
+    assert "paddlecli convert" in str(caught.value.hint)

@@ -32,6 +32,18 @@ def test_find_by_path_id_part_and_last() -> None:
         rundir.find("cccc")
 
 
+def test_a_recipes_run_goes_by_its_name_and_by_its_files() -> None:
+    run = rundir.RunDir(rundir.new_path("understand_sentiment-conv"))
+    run.path.mkdir(parents=True)
+    run.update(started="2026-01-01T00:00:00Z")
+    for text in ("understand_sentiment-conv", "understand_sentiment/conv"):
+        assert rundir.find(text).path == run.path
+    with pytest.raises(RunError, match="there is no run of word2vec-skipgram"):
+        rundir.find("word2vec/skipgram")
+    with pytest.raises(RunError, match="no such run directory"):
+        rundir.find("understand_sentiment/convv")
+
+
 def test_a_damaged_run_hides_no_other() -> None:
     good = make("20260101T000000Z-aaaa", "2026-01-01T00:00:00Z")
     bad = make("20270101T000000Z-bbbb", "2027-01-01T00:00:00Z")

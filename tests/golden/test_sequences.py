@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import op_cases as oc
 import pytest
-from op_bench import check_close
+from op_bench import OpBench, check_close
 
 from paddlecli import ops
 from paddlecli.ops._recurrent import ACTIVATIONS
@@ -93,7 +93,15 @@ ADAPTERS = {
         "ctc",
         {"Logits": "logits", "Label": "label"},
         {"Loss": "nll"},
-        lambda a: {"blank": a["blank"]},
+        lambda a: {"blank": a["blank"], "norm": int(a["norm_by_times"])},
+    ),
+    "ctc_loss_mean": Adapter(
+        "ctc",
+        {"Logits": "logits", "Label": "label"},
+        {"Loss": "nll"},
+        lambda a: {"blank": a["blank"], "norm": 2},
+        (),
+        {"Loss": lambda nll, a: nll.mean()},
     ),
     "gru": Adapter(
         "dynamic_gru",
@@ -203,3 +211,34 @@ def test_case(name: str) -> None:
         wanted = np.array(values, np.float64)
         rtol = 2e-5 if name.startswith("torch") else 2e-4
         check_close(found.reshape(wanted.shape), wanted, rtol, slot)
+
+
+def test_ctc_norm_by_times() -> None:
+    """Losses stay, the gradient of each sequence is divided by its frames."""
+    case = CASES["torch_ctc_blank0"]
+    plain = Bench(case)
+    normed = Bench({**case, "attrs": {**case["attrs"], "norm_by_times": True}})
+    np.testing.assert_array_equal(normed.output("Loss"), plain.output("Loss"))
+    frames = case["in"]["Logits"]["lens"]
+    divided = plain.gradients(case["upstream"])["Logits"] / np.repeat(frames, frames)[:, None]
+    np.testing.assert_allclose(normed.gradients(case["upstream"])["Logits"], divided, rtol=1e-6)
+
+
+def test_beam_search() -> None:
+    """A step over two samples: the original is given the best ids of each prefix with the sums so far, ours the scores of all
+    ids, which are added to the sums."""
+    case = CASES["paddle_beam_search_live"]
+    given, beam = case["in"], case["attrs"]["beam_size"]
+    before = np.array(given["pre_scores"], np.float64)
+    scores = np.full((len(before), 1 + int(np.max(given["ids"]))), -np.inf, np.float32)
+    rows = np.arange(len(before))[:, None]
+    scores[rows, np.array(given["ids"])] = np.array(given["scores"]) - before
+    args = {
+        "scores": scores,
+        "total": before.reshape(-1, beam).astype(np.float32),
+        "finished": np.zeros(len(before), np.int32),
+    }
+    bench = OpBench("beam_step", args, {"end": case["attrs"]["end_id"]})
+    assert bench["ids"].tolist() == [i for (i,) in case["out"]["selected_ids"]]
+    assert bench["parents"].tolist() == [0, 1, 2, 3]
+    check_close(bench["total_out"].reshape(-1, 1), case["out"]["selected_scores"])

@@ -77,6 +77,11 @@ USES = {
     "dropout2d": ("{dropout2d: {rate: 0.3, mode: downgrade_in_infer}, from: i}", "f32[N, 2, 6, 6]"),
     "channel_shuffle": ("{channel_shuffle: {groups: 2}, from: i}", "f32[N, 2, 6, 6]"),
     "pixel_shuffle": ("{reshape: {shape: [8, 3, 3]}, from: i}, {pixel_shuffle: {factor: 2}}", "f32[N, 2, 6, 6]"),
+    "conv2d_transpose": ("{conv2d_transpose: {filters: 4, size: 3, stride: 2, padding: 1, output_size: [12, 11], groups: 2}, from: i}", "f32[N, 4, 12, 11]"),
+    "adaptive_pool2d": ("{adaptive_pool2d: {size: [4, 1], kind: max}, from: i}", "f32[N, 2, 4, 1]"),
+    "interpolate": ("{interpolate: {scale: 1.5, mode: bilinear, align_mode: 1}, from: i}", "f32[N, 2, 9, 9]"),
+    "pad2d": ("{pad2d: {padding: [1, 0, 2, 0], mode: reflect}, from: i}", "f32[N, 2, 7, 8]"),
+    "full_like": ("{full_like: {value: 2}, from: k}, {reshape: {shape: [1]}}", "f32[N, 1]"),
 }  # fmt: skip
 """Layers with a form of their own; the last one of a list is looked at."""
 OTHERS = ("decode",)
@@ -94,7 +99,7 @@ def test_every_layer_is_tried() -> None:
         n
         for n in OWN
         if LAYERS.get(n).module.removeprefix("paddlecli.models.")
-        in ("layers", "shape_layers", "channel_layers")
+        in ("layers", "shape_layers", "channel_layers", "image_layers", "generative")
     }
     assert ours - set(PLAIN) == {*USES, *OTHERS}
 

@@ -66,6 +66,10 @@ USES = {
     "sequence_expand": (["{sequence_expand: {}, from: [u, k]}", POOL], "f32[N, 6]"),
     "sequence_concat": (["{sequence_concat: {}, from: [v, v, v]}", "{sequence_pool: {kind: sqrt}}"], "f32[N, 12]"),
     "sequence_slice": (["{sequence_slice: {start: -2, size: 1}, from: v}", POOL], "f32[N, 12]"),
+    "sequence_slice_at": (
+        ["{cast: {dtype: int64}, from: c, name: n}", "{sequence_slice_at: {}, from: [v, n, n], name: cut}", "{sequence_pool: {}, from: cut}"],
+        "f32[N, 12]",
+    ),
     "sequence_reshape": (["{sequence_reshape: {size: 4}, from: v}", "{sequence_pool: {kind: max}}"], "f32[N, 4]"),
     "sequence_pad": (["{sequence_pad: {size: 3, value: -1}, from: v}"], "f32[N, 3, 12]"),
     "sequence_unpad": (

@@ -307,6 +307,7 @@ def _norm_inference(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[s
     wide = (-1, *[1] * (a["x"].ndim - 2))
     scale = a["w"] / np.sqrt(a["variance"] + attrs["epsilon"])
     y = (a["x"] - a["mean"].reshape(wide)) * scale.reshape(wide) + a["b"].reshape(wide)
+    y = y if a.get("z") is None else y + a["z"]
     return {"y": np.maximum(y, 0) if attrs["activation"] else y}
 
 

@@ -15,6 +15,7 @@ from paddlecli.config.sections import Section, complain
 from paddlecli.config.types import Name
 from paddlecli.data.columns import Column, pack
 from paddlecli.data.own.frame import Faults, Frame, Kind, Values
+from paddlecli.data.own.packed import Packed
 from paddlecli.data.spec import FieldSpec, Preprocess, Role
 from paddlecli.data.transforms.base import Chain, Steps
 from paddlecli.data.transforms.categories import Categories, CategoryIds, ClassIds, OneHot
@@ -25,6 +26,7 @@ from paddlecli.data.transforms.text import VocabularyIds
 from paddlecli.errors import ConfigError, DataError
 
 _WIDEST = 3.4e38  # of float32
+_ROWS = 1 << 14  # that are converted at a time
 
 
 class Part(Section):
@@ -272,11 +274,17 @@ def _usual(column: Column) -> tuple[float, float] | None:
 
 
 def _of_numbers(rows: NDArray[np.float64], faults: Faults) -> Column:
-    for row in np.flatnonzero(np.isnan(rows).any(axis=1)).tolist():
-        faults.add(row, "a value is missing (the transform `fill_missing` puts one there)")
-    for row in np.flatnonzero((np.abs(rows) > _WIDEST).any(axis=1)).tolist():
-        faults.add(row, "a number is too large for float32")
-    return Column(np.ascontiguousarray(np.clip(rows, -_WIDEST, _WIDEST), np.float32))
+    made = np.empty(rows.shape, np.float32)
+    for first in range(0, len(rows), _ROWS):
+        part = rows[first : first + _ROWS]
+        faults.behind(first)
+        for row in np.flatnonzero(np.isnan(part).any(axis=1)).tolist():
+            faults.add(row, "a value is missing (the transform `fill_missing` puts one there)")
+        for row in np.flatnonzero((np.abs(part) > _WIDEST).any(axis=1)).tolist():
+            faults.add(row, "a number is too large for float32")
+        made[first : first + _ROWS] = np.clip(part, -_WIDEST, _WIDEST)
+    faults.behind(0)
+    return Column(made)
 
 
 def _of_ids(rows: NDArray[np.int64], faults: Faults) -> Column:
@@ -284,6 +292,9 @@ def _of_ids(rows: NDArray[np.int64], faults: Faults) -> Column:
 
 
 def _of_tokens(rows: Sequence[NDArray[np.int64]], faults: Faults) -> Column:
+    if isinstance(rows, Packed):
+        values, edges = rows.ids()
+        return Column(values, (edges,))
     return pack(rows, "int64")
 
 

@@ -3,14 +3,16 @@ each row stands.
 
 A column has one of these kinds, which also name what transforms take and give:
 
-    cells     one text a row                     list of str; an empty one is missing
+    cells     one text a row                     strings; an empty one is missing
     numbers   one or more numbers a row          float64 [rows, width]; NaN is missing
     ids       one whole number a row             int64 [rows]
-    words     a sequence of words a row          list of lists of str
-    tokens    a sequence of ids a row            list of int64 [length]
+    words     a sequence of words a row          lists of strings
+    tokens    a sequence of ids a row            int64 [length]
     series    a sequence of rows of numbers      list of float64 [length, width]
     arrays    an array a row, in its stored type [rows, ...]
     pictures  a picture a row                    list of `Picture`s or of uint8 [height, width, channels]
+
+Many rows of texts, words and ids are `Packed`; a transform is given them a block at a time, as lists.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paddlecli.data.columns import Rows
+from paddlecli.data.own.packed import Packed
 from paddlecli.data.readers.base import is_missing, parse_number
 from paddlecli.errors import DataError
 
@@ -46,6 +49,8 @@ class Values:
         """The given rows."""
         if isinstance(self.rows, np.ndarray):
             return Values(self.kind, self.rows[rows])
+        if isinstance(self.rows, Packed):
+            return Values(self.kind, self.rows.take(rows))
         return Values(self.kind, [self.rows[i] for i in rows])
 
 
@@ -163,6 +168,8 @@ def _appended(name: str, parts: Sequence[Values], frames: Sequence[Frame]) -> Va
             )
     if isinstance(parts[0].rows, np.ndarray):
         return Values(parts[0].kind, np.concatenate([p.rows for p in parts]))
+    if isinstance(parts[0].rows, Packed):
+        return Values(parts[0].kind, Packed(parts[0].kind, (row for p in parts for row in p.rows)))
     return Values(parts[0].kind, [row for p in parts for row in p.rows])
 
 
@@ -177,6 +184,8 @@ class Faults:
     def __init__(self, frame: Frame, gather: bool = False) -> None:
         self.frame, self.gather = frame, gather
         self.found: dict[int, str] = {}
+        self.first = 0
+        """Row of the frame that row 0 is, while rows are looked at a block at a time."""
         self.subject = ""
         self.columns: Sequence[str] = ()
 
@@ -191,10 +200,19 @@ class Faults:
         Raises:
             DataError: names file and line, unless faults are gathered.
         """
-        text = f"{self.frame.place(row)}: {self.subject}: {message}"
+        text = f"{self.place(row)}: {self.subject}: {message}"
         if not self.gather:
             raise DataError(text, hint="`paddlecli dataset check` lists all such rows")
-        self.found.setdefault(int(row), text)
+        self.found.setdefault(self.first + int(row), text)
+
+    def place(self, row: int) -> Place:
+        """Where row `row` stands."""
+        return self.frame.place(self.first + row)
+
+    def behind(self, first: int) -> Faults:
+        """The same faults, for rows from number `first` of the frame on."""
+        self.first = first
+        return self
 
 
 Bad = Callable[[str], None]
@@ -210,8 +228,13 @@ def numbers_of(
     columns: Sequence[Values], names: Sequence[str], faults: Faults
 ) -> NDArray[np.float64]:
     """Columns side by side as numbers, NaN where one is missing."""
-    made = [_numbers(values, name, faults) for values, name in zip(columns, names, strict=True)]
-    return np.concatenate(made, axis=1) if len(made) != 1 else made[0]
+    if len(columns) == 1 or any(values.kind != "cells" for values in columns):
+        made = [_numbers(values, name, faults) for values, name in zip(columns, names, strict=True)]
+        return np.concatenate(made, axis=1) if len(made) != 1 else made[0]
+    found = np.empty((len(columns[0]), len(columns)))
+    for place, (values, name) in enumerate(zip(columns, names, strict=True)):
+        found[:, place] = _parsed(values.rows, name, faults)
+    return found
 
 
 def _numbers(values: Values, name: str, faults: Faults) -> NDArray[np.float64]:
@@ -230,6 +253,12 @@ _ODD = re.compile("[_nN]")  # nan, inf, NA, and Python's own 1_000
 
 
 def _parsed(cells: Sequence[str], name: str, faults: Faults) -> NDArray[np.float64]:
+    if isinstance(cells, Packed):
+        found = np.empty(len(cells))
+        for first, block in cells.blocks():
+            found[first : first + len(block)] = _parsed(block, name, faults.behind(first))
+        faults.behind(0)
+        return found
     try:
         if not _ODD.search("\n".join(cells)):
             return np.asarray(cells, np.float64)
@@ -246,10 +275,11 @@ def _parsed(cells: Sequence[str], name: str, faults: Faults) -> NDArray[np.float
     return found
 
 
-def cells_of(values: Values, name: str, faults: Faults) -> list[str]:
+def cells_of(values: Values, name: str, faults: Faults) -> Sequence[str]:
     """A column as texts: whole numbers without a decimal point, missing ones empty."""
     if values.kind == "cells":
-        return list(values.rows)
+        found: Sequence[str] = values.rows
+        return found
     if values.kind in _NUMERIC and np.asarray(values.rows).reshape(len(values), -1).shape[1] == 1:
         return [_text(v) for v in np.asarray(values.rows).reshape(-1).tolist()]
     raise DataError(f"{faults.frame.files[0]}: column {name} holds {values.kind}, not texts")

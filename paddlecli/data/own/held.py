@@ -22,6 +22,7 @@ from paddlecli.data.own.streams import PictureStream, Recipe, StreamedSplit, rec
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.data.transforms.base import Chain, Step
 from paddlecli.data.transforms.colours import Mixup, Normalise
+from paddlecli.data.transforms.pictures import Draw
 from paddlecli.errors import ConfigError
 
 TRAIN = "train"
@@ -69,13 +70,14 @@ class Changed:
         self.image = next(f for f in spec.fields if f.role == "input")
         self.label = next(f for f in spec.fields if f.role == "label")
         size = {"size": list(self.image.shape[1:])}
-        chain = Chain([self.image.name], ["decode", {"resize": size}, *steps])
+        decode = {"decode": {"channels": self.image.shape[0]}}
+        chain = Chain([self.image.name], [decode, {"resize": size}, *steps])
         whole = recipe_of(chain, (), ())
         self.recipe = replace(whole, steps=whole.steps[1:], cut=0)
         self.field = Field(self.image.name, "input", [chain])
         blank = np.zeros((*self.image.shape[1:], self.image.shape[0]), np.uint8)
         made = self.recipe.rest(blank, None)
-        if self.recipe.rest(blank, _zeros()).shape != made.shape:
+        if self.recipe.rest(blank, Draw(0)).shape != made.shape:
             raise ConfigError(
                 "the transforms give pictures of other sizes in training than outside"
             )
@@ -120,13 +122,6 @@ class Changed:
             eye = np.eye(self.mixed[2], dtype=np.float32)
             columns[self.mixed[0]] = Column(eye[split.columns[self.label.name].values])
         return Split(split.name, columns)
-
-
-def _zeros() -> Any:
-    """Draws for looking at sizes."""
-    from paddlecli.data.transforms.pictures import Draw
-
-    return Draw(0)
 
 
 def _frozen(label: FieldSpec) -> Mapping[str, Any]:

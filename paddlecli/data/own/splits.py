@@ -63,8 +63,11 @@ def cut(frame: Frame, rule: SplitRule) -> dict[str, Frame]:
         chosen = _named(frame, rule.column)
     else:
         chosen = np.zeros(len(frame), np.int64)
-        for rows in _units(frame, rule):
-            _share(rows, rule, chosen, len(chosen))
+        if rule.group is not None:
+            cells = cells_of(frame.column(rule.group), rule.group, Faults(frame))
+            _share_groups(_groups(cells), rule, chosen)
+        for rows in _alike(frame, rule):
+            _share_rows(rows, rule, chosen)
     return {name: frame.take(rows) for name, rows in _by_split(frame, chosen, rule).items()}
 
 
@@ -90,35 +93,43 @@ def _named(frame: Frame, column: str) -> NDArray[np.int64]:
     return chosen
 
 
-def _units(frame: Frame, rule: SplitRule) -> list[list[Rows]]:
-    """What is shared out: lists of units of rows; each list is shared on its own."""
-    faults = Faults(frame)
-    if rule.stratify is not None:
-        cells = cells_of(frame.column(rule.stratify), rule.stratify, faults)
-        return [[rows[i : i + 1] for i in range(rows.size)] for rows in _groups(cells)]
+def _alike(frame: Frame, rule: SplitRule) -> list[Rows]:
+    """Rows that are shared out one by one; each list of them on its own."""
     if rule.group is not None:
-        return [_groups(cells_of(frame.column(rule.group), rule.group, faults))]
-    rows = np.arange(len(frame), dtype=np.int64)
-    return [[rows[i : i + 1] for i in range(rows.size)]]
+        return []
+    if rule.stratify is None:
+        return [np.arange(len(frame), dtype=np.int64)]
+    return _groups(cells_of(frame.column(rule.stratify), rule.stratify, Faults(frame)))
 
 
 def _groups(cells: Sequence[str]) -> list[Rows]:
-    _, inverse = np.unique(np.asarray(cells, dtype=str), return_inverse=True)
+    _, inverse = np.unique(np.asarray(list(cells), dtype=str), return_inverse=True)
     order = np.argsort(inverse, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(inverse[order])) + 1)
 
 
-def _share(units: list[Rows], rule: SplitRule, chosen: NDArray[np.int64], total: int) -> None:
-    """Marks the rows of the units by split: first test, then valid, the rest trains."""
-    firsts = np.asarray([u[0] for u in units], np.int64)
-    order = np.argsort(random_words(total, _STREAM, rule.seed)[firsts], kind="stable")
-    rows = sum(u.size for u in units)
-    edges = (rows * rule.test, rows * (rule.test + rule.valid))
+def _share_rows(rows: Rows, rule: SplitRule, chosen: NDArray[np.int64]) -> None:
+    """Marks rows by split: first test, then valid, the rest trains."""
+    order = np.argsort(random_words(chosen.size, _STREAM, rule.seed)[rows], kind="stable")
+    middles = np.arange(rows.size) + 0.5
+    test, rest = _edges(rows.size, rule)
+    chosen[rows[order[middles < rest]]] = SPLITS.index("valid")
+    chosen[rows[order[middles < test]]] = SPLITS.index("test")
+
+
+def _share_groups(groups: list[Rows], rule: SplitRule, chosen: NDArray[np.int64]) -> None:
+    """Likewise for groups whose rows stay together."""
+    firsts = np.asarray([group[0] for group in groups], np.int64)
+    order = np.argsort(random_words(chosen.size, _STREAM, rule.seed)[firsts], kind="stable")
+    test, rest = _edges(chosen.size, rule)
     done = 0
-    for i in order:
-        middle = done + units[i].size / 2
-        if middle < edges[0]:
-            chosen[units[i]] = SPLITS.index("test")
-        elif middle < edges[1]:
-            chosen[units[i]] = SPLITS.index("valid")
-        done += units[i].size
+    for group in (groups[i] for i in order):
+        middle = done + group.size / 2
+        if middle < rest:
+            chosen[group] = SPLITS.index("test" if middle < test else "valid")
+        done += group.size
+
+
+def _edges(rows: int, rule: SplitRule) -> tuple[float, float]:
+    """Where the rows of test end, and those of valid behind them."""
+    return rows * rule.test, rows * (rule.test + rule.valid)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from paddlecli.config import plugins
 from paddlecli.data.columns import Column, Rows, Split
 from paddlecli.data.own.frame import Faults
 from paddlecli.data.transforms.base import Chain
@@ -101,15 +103,12 @@ class PictureStream:
     ) -> None:
         self.recipe, self.seed, self.workers = recipe, seed, workers
         self.held: NDArray[Any] | None = None
-        foreign = [
-            type(s).__name__
-            for s in recipe.steps
-            if not type(s).__module__.startswith("paddlecli.")
-        ]
-        if workers and foreign:
+        foreign = next((s for s in recipe.steps if not _known_elsewhere(type(s))), None)
+        if workers and foreign is not None:
             raise ConfigError(
-                f"data.workers: other processes do not know {foreign[0]}, which is code of your own",
-                hint="set it to 0: pictures are then made in threads",
+                f"data.workers: other processes cannot know {type(foreign).__name__}",
+                hint="put it into a file that is given with --code, or set workers to 0: pictures are "
+                "then made in threads",
             )
         first = recipe.first_part(0) if not faults.gather else None
         self._read(faults, first, limit)
@@ -224,8 +223,8 @@ class PictureStream:
             return ThreadPoolExecutor(_THREADS, "pictures")
         # spawned, never forked: the core's threads and locks would not survive a fork
         context = multiprocessing.get_context("spawn")
-        maker = _Maker(self.recipe, self.seed, self.shape)
-        return ProcessPoolExecutor(self.workers, context, _start, (maker,))
+        given = (_Code(), _Maker(self.recipe, self.seed, self.shape))
+        return ProcessPoolExecutor(self.workers, context, _start, given)
 
     def fingerprint(self) -> bytes:
         """Names and lengths of the files, and everything that is held."""
@@ -256,8 +255,22 @@ class _Maker(PictureStream):
 _WORKER: list[_Maker] = []
 
 
-def _start(maker: _Maker) -> None:
+class _Code:
+    """Arrives in another process as the code files that are loaded here: what is given behind it may be
+    made of their classes."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return plugins.load_code, (plugins.loaded_files(),)
+
+
+def _start(code: object, maker: _Maker) -> None:
     _WORKER[:] = [maker]
+
+
+def _known_elsewhere(kind: type) -> bool:
+    """Whether another process finds a class: that of this package, of a code file or a plug-in."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return kind.__module__.startswith("paddlecli.") or (bool(file) and plugins.is_users(str(file)))
 
 
 def _in_worker(task: tuple[list[int], int | None]) -> NDArray[Any]:

@@ -6,8 +6,9 @@ import io
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from paddlecli.data.cards import Card
 from paddlecli.data.spec import DatasetSpec
@@ -106,11 +107,19 @@ def text_lines(file: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
     yield from split_lines(read_text(file, encoding))
 
 
-def split_lines(text: str) -> Iterator[tuple[int, str]]:
+def split_lines(text: str | TextIO) -> Iterator[tuple[int, str]]:
     """Numbered lines without their ends, which are CR, LF or both; the other marks that Unicode calls
     line ends stay inside their line."""
-    for number, line in enumerate(io.StringIO(text, newline=None), 1):
+    stream = io.StringIO(text, newline=None) if isinstance(text, str) else _universal(text)
+    for number, line in enumerate(stream, 1):
         yield number, line.rstrip("\n")
+
+
+def _universal(stream: TextIO) -> TextIO:
+    """The stream with every line end as LF."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(newline=None)
+    return stream
 
 
 def read_text(file: Path, encoding: str = "utf-8") -> str:
@@ -126,6 +135,35 @@ def read_text(file: Path, encoding: str = "utf-8") -> str:
     return decode(raw, str(file), encoding)
 
 
+@contextmanager
+def text_stream(file: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
+    """A file's text a piece at a time, line ends as they are; what `read_text` refuses is refused when it
+    comes.
+
+    Raises:
+        DataError, ConfigError: see `read_text`.
+    """
+    plain = _plain(encoding)
+    try:
+        with file.open(encoding=plain or encoding, newline="") as stream:
+            if plain and _has_zeros(file):
+                read_text(file, encoding)
+            yield stream
+    except (UnicodeDecodeError, LookupError, OSError):
+        read_text(file, encoding)  # says what and where
+        raise
+
+
+def _has_zeros(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return any(b"\0" in piece for piece in iter(lambda: stream.read(1 << 20), b""))
+
+
+def _plain(encoding: str) -> str | None:
+    """UTF-8 whose byte order mark is dropped, where the encoding is UTF-8."""
+    return "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else None
+
+
 def decode(data: bytes, source: str, encoding: str = "utf-8") -> str:
     """Text, with or without a byte order mark.
 
@@ -133,8 +171,8 @@ def decode(data: bytes, source: str, encoding: str = "utf-8") -> str:
         DataError: the bytes are no text, or in another encoding; names the line.
         ConfigError: an encoding that does not exist.
     """
-    if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
-        encoding = "utf-8-sig"
+    if plain := _plain(encoding):
+        encoding = plain
         if b"\0" in data:
             raise DataError(
                 f"{source}: holds zero bytes: this is no UTF-8 text",

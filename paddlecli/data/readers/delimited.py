@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+from array import array
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TextIO
 
 from annotated_types import Len
 
@@ -15,9 +16,10 @@ from paddlecli.config.types import Name, Natural
 from paddlecli.data.own.columnar import Shorthand, TableReader, Task
 from paddlecli.data.own.fields import FieldRecipe
 from paddlecli.data.own.frame import Bad, Frame, Values, frame_of, raising
+from paddlecli.data.own.packed import Packed
 from paddlecli.data.own.reader import Common, Files, Missing
 from paddlecli.data.own.splits import SplitRule
-from paddlecli.data.readers.base import read_text
+from paddlecli.data.readers.base import text_stream
 from paddlecli.errors import DataError
 
 Mark = Annotated[str, Len(1, 1)]
@@ -54,14 +56,17 @@ class DelimitedReader(TableReader):
 
     def read(self, path: Path) -> Frame:
         """See `OwnReader.read`."""
-        return table(read_text(path, self.encoding), str(path), self.predicts, self.bad)
+        with text_stream(path, self.encoding) as text:
+            return table(text, str(path), self.predicts, self.bad)
 
 
-def table(text: str, source: str, options: Mapping[str, object], bad: Bad = raising) -> Frame:
+def table(
+    text: str | TextIO, source: str, options: Mapping[str, object], bad: Bad = raising
+) -> Frame:
     """The columns of a table; every cell is text without blanks around it.
 
     Args:
-        text: the file's.
+        text: the file's, or a stream of it with line ends as they are.
         source: its name.
         options: `delimiter`, `quote`, `header`, `columns` and `comment` as the reader was given them.
         bad: is told of a line with too many or too few cells.
@@ -72,8 +77,8 @@ def table(text: str, source: str, options: Mapping[str, object], bad: Bad = rais
     lines = cells_in(text, source, options)
     columns, header = options["columns"], options["header"]
     names: list[str] | None = list(columns) if isinstance(columns, list | tuple) else None
-    rows: list[list[str]] = []
-    numbers: list[int] = []
+    cells_of: list[Packed] = []
+    numbers = array("q")
     for line, cells in lines:
         if header:
             names, header = names or cells, False
@@ -87,16 +92,17 @@ def table(text: str, source: str, options: Mapping[str, object], bad: Bad = rais
         if len(cells) != len(names):
             bad(_uneven(source, line, cells, names, options))
             continue
-        rows.append(cells)
+        if not cells_of:
+            cells_of = [Packed("cells") for _ in names]
+        for column, cell in zip(cells_of, cells, strict=True):
+            column.append(cell)
         numbers.append(line)
-    if not rows or names is None:
+    if not numbers or names is None:
         raise DataError(f"{source}: holds no rows" + (" below its header" if names else ""))
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
         raise DataError(f"{source}: the header has the column {twice!r} twice")
-    held = {
-        n: Values("cells", list(c)) for n, c in zip(names, zip(*rows, strict=True), strict=True)
-    }
+    held = {n: Values("cells", c) for n, c in zip(names, cells_of, strict=True)}
     return frame_of(held, source, numbers)
 
 
@@ -114,13 +120,13 @@ def _uneven(
 
 
 def cells_in(
-    text: str, source: str, options: Mapping[str, object]
+    text: str | TextIO, source: str, options: Mapping[str, object]
 ) -> Iterator[tuple[int, list[str]]]:
     """Line number and stripped cells of every row that is not empty."""
     quote, comment = options["quote"], options["comment"]
     delimiter = str(options["delimiter"])
     reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=delimiter, strict=True,
+        io.StringIO(text, newline="") if isinstance(text, str) else text, delimiter=delimiter, strict=True,
         quotechar=str(quote) if quote else None, quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
         skipinitialspace=delimiter != " ",
     )  # fmt: skip

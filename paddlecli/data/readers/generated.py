@@ -20,7 +20,7 @@ from paddlecli.config.types import Count, Natural
 from paddlecli.data.card_files import CardModel
 from paddlecli.data.cards import Card, CardPreprocess
 from paddlecli.data.readers.base import Reader
-from paddlecli.data.spec import DatasetSpec, FieldSpec, Preprocess
+from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.errors import ConfigError
 
 if TYPE_CHECKING:

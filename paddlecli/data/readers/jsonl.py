@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,9 +17,10 @@ from paddlecli.config.types import Name, Natural
 from paddlecli.data.own.columnar import Shorthand, TableReader, Task
 from paddlecli.data.own.fields import FieldRecipe
 from paddlecli.data.own.frame import Bad, Frame, Values, frame_of, raising
+from paddlecli.data.own.packed import BLOCK, Packed
 from paddlecli.data.own.reader import Common, Files, Missing
 from paddlecli.data.own.splits import SplitRule
-from paddlecli.data.readers.base import read_text, split_lines
+from paddlecli.data.readers.base import split_lines, text_stream
 from paddlecli.errors import DataError, ResourceError
 
 Scale = Literal["standardise", "mean_range", "min_max", "none"]
@@ -55,53 +58,92 @@ def json_lines(path: Path, bad: Bad = raising) -> Frame:
     Raises:
         DataError: no line at all.
     """
-    rows: list[dict[str, Any]] = []
-    numbers: list[int] = []
-    for number, line in split_lines(read_text(path)):
-        if not line.strip():
+    usual = _usual_kinds(path, bad)
+    made = {name: _made(kind) for name, kind in usual.items()}
+    numbers = array("q")
+    for number, row in _objects(path, lambda text: None):
+        odd = _odd(row, usual)
+        if odd:
+            bad(f"{path}: line {number}: {odd}")
             continue
-        try:
-            rows.append(json_object(line, f"{path}: line {number}"))
-            numbers.append(number)
-        except DataError as error:
-            bad(error.message)
-    if not rows:
+        numbers.append(number)
+        for name, column in made.items():
+            column.append(row.get(name))
+    columns = {name: _values(name, c, numbers, str(path)) for name, c in made.items()}
+    return frame_of(columns, str(path), numbers)
+
+
+def _objects(path: Path, bad: Bad) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number and object of every line that holds one."""
+    with text_stream(path) as text:
+        for number, line in split_lines(text):
+            if not line.strip():
+                continue
+            try:
+                yield number, json_object(line, f"{path}: line {number}")
+            except DataError as error:
+                bad(error.message)
+
+
+def _usual_kinds(path: Path, bad: Bad) -> dict[str, str | None]:
+    """For each key of the first row the rough kind that most of its values have."""
+    counts: dict[str, Counter[str]] = {}
+    for _, row in _objects(path, bad):
+        counts = counts or {name: Counter() for name in row}
+        for name, value in row.items():
+            kind = _rough(value)
+            if kind is not None and name in counts:
+                counts[name][kind] += 1
+    if not counts:
         raise DataError(f"{path}: holds no rows")
-    good = []
-    for i, text in enumerate(_odd(rows, numbers, str(path))):
-        if text:
-            bad(text)
-        else:
-            good.append(i)
-    rows, numbers = [rows[i] for i in good], [numbers[i] for i in good]
-    return frame_of(columns_of(rows, numbers, str(path)), str(path), numbers)
+    return {name: c.most_common(1)[0][0] if c else None for name, c in counts.items()}
 
 
-def _odd(rows: Sequence[Mapping[str, Any]], numbers: Sequence[int], source: str) -> Iterator[str]:
-    """For every row what is odd about it beside the others, or nothing."""
-    usual = {name: _usual([r.get(name) for r in rows]) for name in rows[0]}
-    for row, number in zip(rows, numbers, strict=True):
-        where = f"{source}: line {number}"
-        new = next((k for k in row if k not in usual), None)
-        if new is not None:
-            yield f"{where}: the key {new!r} is not in the first row"
-            continue
-        odd = next(
-            (
-                k
-                for k, v in row.items()
-                if usual[k] is not None and _rough(v) not in (None, usual[k])
-            ),
-            None,
-        )
-        yield "" if odd is None else (
-            f"{where}: {odd}: {_shown(row[odd])} is not a {usual[odd]} as in other lines"
-        )  # fmt: skip
+def _odd(row: Mapping[str, Any], usual: Mapping[str, str | None]) -> str:
+    """What is odd about a row beside the others, or nothing."""
+    new = next((k for k in row if k not in usual), None)
+    if new is not None:
+        return f"the key {new!r} is not in the first row"
+    odd = next(
+        (k for k, v in row.items() if usual[k] is not None and _rough(v) not in (None, usual[k])),
+        None,
+    )
+    return (
+        "" if odd is None else f"{odd}: {_shown(row[odd])} is not a {usual[odd]} as in other lines"
+    )
 
 
-def _usual(values: Sequence[Any]) -> str | None:
-    kinds = Counter(kind for v in values if (kind := _rough(v)) is not None)
-    return kinds.most_common(1)[0][0] if kinds else None
+class _Numbers:
+    """A column of numbers in the making."""
+
+    def __init__(self) -> None:
+        self.found = array("d")
+
+    def append(self, value: float | None) -> None:
+        self.found.append(math.nan if value is None else float(value))
+
+
+class _Cells:
+    """A column of texts in the making."""
+
+    def __init__(self) -> None:
+        self.found = Packed("cells")
+
+    def append(self, value: str | None) -> None:
+        self.found.append("" if value is None else value.strip())
+
+
+def _made(kind: str | None) -> Any:
+    """What takes the values of a column."""
+    return {"number": _Numbers, None: _Numbers, "text": _Cells}.get(kind, list)()
+
+
+def _values(name: str, made: Any, numbers: Sequence[int], source: str) -> Values:
+    if isinstance(made, _Numbers):
+        return Values("numbers", np.asarray(made.found)[:, None])
+    if isinstance(made, _Cells):
+        return Values("cells", made.found)
+    return _column(name, made, numbers, source)
 
 
 def _rough(value: Any) -> str | None:
@@ -223,19 +265,33 @@ def parquet_rows(path: Path, bad: Bad = raising) -> Frame:
             f"{path}: reading Parquet files needs pyarrow", hint="pip install 'paddlecli[parquet]'"
         ) from None
     try:
-        table = pyarrow.parquet.read_table(path)
+        with pyarrow.parquet.ParquetFile(path) as file:
+            kinds = {f.name: _arrow_kind(pyarrow.types, f.type) for f in file.schema_arrow}
+            made = {name: _made(kind) for name, kind in kinds.items()}
+            for batch in file.iter_batches(BLOCK):
+                for name, column in made.items():
+                    for value in _plain(batch.column(name)):
+                        column.append(value)
+            rows = file.metadata.num_rows
     except (OSError, pyarrow.ArrowException) as error:
         raise DataError(
             f"{path}: not a Parquet file, or damaged: {str(error).splitlines()[0]}"
         ) from None
-    if not table.num_rows:
+    if not rows:
         raise DataError(f"{path}: holds no rows")
-    numbers = range(1, table.num_rows + 1)
-    columns = {
-        name: _column(name, _plain(table.column(name)), numbers, str(path))
-        for name in table.column_names
-    }
-    return frame_of(columns, str(path), list(numbers))
+    numbers = range(1, rows + 1)
+    columns = {name: _values(name, column, numbers, str(path)) for name, column in made.items()}
+    return frame_of(columns, str(path), numbers)
+
+
+def _arrow_kind(types: Any, kind: Any) -> str:
+    """The rough kind of an Arrow type's values."""
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    numeric = (types.is_null, types.is_boolean, types.is_integer, types.is_floating)
+    if any(holds(kind) for holds in numeric):
+        return "number"
+    return "list" if types.is_nested(kind) else "text"
 
 
 def _plain(column: Any) -> list[Any]:

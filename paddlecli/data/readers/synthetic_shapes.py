@@ -103,4 +103,3 @@ def _inside(kind: int, shape: NDArray[np.float64], size: tuple[int, int]) -> NDA
         return np.asarray(down**2 + across**2 < radius**2)
     reach = 0.75 * radius if kind == 2 else 0.6 * radius
     return np.asarray(np.max(sides, axis=0) < reach)
-

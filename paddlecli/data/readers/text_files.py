@@ -3,18 +3,20 @@ with tags in columns (`conll`)."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 from paddlecli.config.registry import DATASETS
 from paddlecli.config.types import Count, Name
 from paddlecli.data.own.columnar import TEXT_STEPS
 from paddlecli.data.own.fields import Field, FieldRecipe
 from paddlecli.data.own.frame import Bad, Frame, Values, frame_of, raising
+from paddlecli.data.own.packed import Packed
 from paddlecli.data.own.reader import Common, Files, OwnReader, fields_of, only
 from paddlecli.data.own.splits import SplitRule
-from paddlecli.data.readers.base import read_text, split_lines
+from paddlecli.data.readers.base import split_lines, text_stream
 from paddlecli.data.transforms.base import Chain, Step, Steps
 from paddlecli.errors import ConfigError, DataError
 
@@ -41,20 +43,22 @@ class LinesReader(OwnReader):
 
     def read(self, path: Path) -> Frame:
         """See `OwnReader.read`."""
-        return lines(read_text(path, self.encoding), str(path), self.columns, self.bad)
+        with text_stream(path, self.encoding) as text:
+            return lines(text, str(path), self.columns, self.bad)
 
     def fields(self, train: Frame) -> list[Field]:
         """See `OwnReader.fields`."""
         return [Field.thaw(f.freeze()) for f in self.made]
 
 
-def lines(text: str, source: str, columns: tuple[str, ...], bad: Bad = raising) -> Frame:
+def lines(text: str | TextIO, source: str, columns: tuple[str, ...], bad: Bad = raising) -> Frame:
     """One row a line that is not empty; `bad` is told of one with too few or too many tabs.
 
     Raises:
         DataError: no line at all.
     """
-    rows, numbers = [], []
+    columns_of = [Packed("cells") for _ in columns]
+    numbers = array("q")
     for number, line in split_lines(text):
         if not line.strip():
             continue
@@ -65,12 +69,13 @@ def lines(text: str, source: str, columns: tuple[str, ...], bad: Bad = raising) 
                 f"found {len(parts) - 1} tab{'' if len(parts) == 2 else 's'}"
             )
             continue
-        rows.append([p.strip() for p in parts])
+        for column, part in zip(columns_of, parts, strict=True):
+            column.append(part.strip())
         numbers.append(number)
-    if not rows:
+    if not numbers:
         raise DataError(f"{source}: holds no text")
-    cells = zip(columns, zip(*rows, strict=True), strict=True)
-    return frame_of({name: Values("cells", list(c)) for name, c in cells}, source, numbers)
+    cells = zip(columns, columns_of, strict=True)
+    return frame_of({name: Values("cells", c) for name, c in cells}, source, numbers)
 
 
 @DATASETS.register("text_lines")
@@ -176,14 +181,17 @@ class ConllReader(OwnReader):
 
     def read(self, path: Path) -> Frame:
         """See `OwnReader.read`."""
-        return sentences(read_text(path, self.encoding), str(path), self.predicts, self.bad)
+        with text_stream(path, self.encoding) as text:
+            return sentences(text, str(path), self.predicts, self.bad)
 
     def fields(self, train: Frame) -> list[Field]:
         """See `OwnReader.fields`."""
         return fields_of(self.recipes)
 
 
-def sentences(text: str, source: str, options: Mapping[str, Any], bad: Bad = raising) -> Frame:
+def sentences(
+    text: str | TextIO, source: str, options: Mapping[str, Any], bad: Bad = raising
+) -> Frame:
     """One row a sentence; the place of a row is its first line.
 
     Args:
@@ -196,14 +204,20 @@ def sentences(text: str, source: str, options: Mapping[str, Any], bad: Bad = rai
         DataError: no sentence at all.
     """
     names = list(options["columns"])
-    rows: list[list[list[str]]] = []
-    numbers: list[int] = []
-    inside = False
+    columns = [Packed("words") for _ in names]
+    row: list[list[str]] = []
+    numbers = array("q")
+
+    def ended() -> None:
+        for column, words in zip(columns, row, strict=False):
+            column.append(words)
+        row.clear()
+
     for number, line in split_lines(text):
         if options["comment"] and line.startswith(options["comment"]):
             continue
         if not line.strip():
-            inside = False
+            ended()
             continue
         cells = line.split("\t") if options["separator"] == "tab" else line.split()
         if len(cells) != len(names):
@@ -211,15 +225,15 @@ def sentences(text: str, source: str, options: Mapping[str, Any], bad: Bad = rai
                 f"{source}: line {number} has {len(cells)} columns, not {len(names)} ({', '.join(names)})"
             )
             continue
-        if not inside:
-            rows.append([[] for _ in names])
+        if not row:
+            row.extend([] for _ in names)
             numbers.append(number)
-            inside = True
-        for words, cell in zip(rows[-1], cells, strict=True):
+        for words, cell in zip(row, cells, strict=True):
             words.append(cell.strip())
-    if not rows:
+    ended()
+    if not numbers:
         raise DataError(f"{source}: holds no sentence")
-    held = {n: Values("words", [r[i] for r in rows]) for i, n in enumerate(names) if n != "_"}
+    held = {n: Values("words", c) for n, c in zip(names, columns, strict=True) if n != "_"}
     return frame_of(held, source, numbers)
 
 

@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Annotated, Any, ClassVar, TypeVar
 
+import numpy as np
+
 from paddlecli.config.registry import TRANSFORMS, Call
 from paddlecli.data.own.frame import Faults, Kind, Values, cells_of, numbers_of
+from paddlecli.data.own.packed import Packed
 from paddlecli.errors import ConfigError
 
 T = TypeVar("T")
@@ -67,6 +70,28 @@ def make(step: str | Mapping[str, Any]) -> tuple[str, dict[str, Any], Transform]
     return name, given, built
 
 
+def applied(step: Transform, values: Values, faults: Faults) -> Values:
+    """The rows behind a step; packed ones are given to it a block at a time."""
+    if not isinstance(values.rows, Packed) or not len(values):
+        return step.apply(values, faults)
+    parts: list[Any] = []
+    whole, kind = None, values.kind
+    for first, block in values.rows.blocks():
+        made = step.apply(Values(values.kind, block), faults.behind(first))
+        kind = made.kind
+        if Packed.takes(kind):
+            whole = Packed(kind) if whole is None else whole
+            whole.extend(made.rows)
+        else:
+            parts.append(made.rows)
+    faults.behind(0)
+    if whole is not None:
+        return Values(kind, whole)
+    if isinstance(parts[0], np.ndarray):
+        return Values(kind, np.concatenate(parts))
+    return Values(kind, [row for part in parts for row in part])
+
+
 class Chain:
     """Transforms one behind the other, from the columns of a frame to one value a row.
 
@@ -87,7 +112,7 @@ class Chain:
         for step in self.steps:
             values = self._wanted(values, step.wants(values.kind), faults)
             step.fit(values, faults.about(self.name, self.columns))
-            values = step.apply(values, faults.about(self.name))
+            values = applied(step, values, faults.about(self.name))
         return values
 
     def apply(self, columns: Sequence[Values], faults: Faults) -> Values:
@@ -105,7 +130,7 @@ class Chain:
         values = self._start(columns, faults)
         for step in steps:
             values = self._wanted(values, step.wants(values.kind), faults)
-            values = step.apply(values, faults.about(self.name))
+            values = applied(step, values, faults.about(self.name))
         return values
 
     @property

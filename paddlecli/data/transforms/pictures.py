@@ -97,7 +97,7 @@ class Decode(Transform):
         """See `Transform.apply`."""
         made = []
         for row, given in enumerate(values.rows):
-            source = faults.frame.place(row).file
+            source = faults.place(row).file
             try:
                 made.append(self.open(given, source))
             except DataError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
@@ -30,14 +31,8 @@ class Scaling(Transform):
 
     def fit(self, values: Values, faults: Faults) -> None:
         """See `Transform.fit`; missing values are passed over."""
-        rows = values.rows
-        seen = ~np.isnan(rows)
-        filled = np.where(seen, rows, 0.0)
-        count = np.maximum(seen.sum(axis=0), 1)
-        low = np.where(seen.any(axis=0), np.where(seen, rows, np.inf).min(axis=0), 0.0)
-        high = np.where(seen.any(axis=0), np.where(seen, rows, -np.inf).max(axis=0), 0.0)
-        mean = np.where(low == high, low, filled.sum(axis=0) / count)
-        spread = np.sqrt(np.where(seen, (filled - mean) ** 2, 0.0).sum(axis=0) / count)
+        parts = [_statistics(values.rows[:, few]) for few in _few(values.rows.shape[1])]
+        mean, spread, low, high = (np.concatenate(part) for part in zip(*parts, strict=True))
         self.offset, self.divisor = self.rule(mean, spread, low, high)
         self.constant = np.flatnonzero(low == high).tolist()
         self.divisor = np.where(low == high, 1.0, self.divisor)
@@ -51,7 +46,8 @@ class Scaling(Transform):
 
     def apply(self, values: Values, faults: Faults) -> Values:
         """See `Transform.apply`."""
-        made = (values.rows - self.offset) / self.divisor
+        made = values.rows - self.offset
+        made /= self.divisor
         made[:, self.constant] = 0.0
         return Values("numbers", made)
 
@@ -74,6 +70,25 @@ class Scaling(Transform):
         return [
             f"column {names[i]} is constant and becomes 0" for i in self.constant if i < len(names)
         ]
+
+
+def _few(columns: int) -> list[slice]:
+    """All columns, a few at a time, so that what is computed of them stays small. Never one alone beside
+    others: numpy adds a single column in another order."""
+    edges = [*range(0, max(columns - 1, 1), 2), columns]
+    return [slice(a, b) for a, b in itertools.pairwise(edges)]
+
+
+def _statistics(rows: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Mean, standard deviation, least and greatest value of each column, without what is missing."""
+    seen = ~np.isnan(rows)
+    filled = np.where(seen, rows, 0.0)
+    count = np.maximum(seen.sum(axis=0), 1)
+    low = np.where(seen.any(axis=0), np.where(seen, rows, np.inf).min(axis=0), 0.0)
+    high = np.where(seen.any(axis=0), np.where(seen, rows, -np.inf).max(axis=0), 0.0)
+    mean = np.where(low == high, low, filled.sum(axis=0) / count)
+    spread = np.sqrt(np.where(seen, (filled - mean) ** 2, 0.0).sum(axis=0) / count)
+    return mean, spread, low, high
 
 
 @TRANSFORMS.register("standardise")

@@ -94,21 +94,17 @@ class Parts:
         with self.net.layer(activation):
             return layers.activate(self.net, z, activation)
 
-    def max_pool(self, x: Tensor, size: int, stride: int, padding: int = 0, **rest: bool) -> Tensor:
+    def max_pool(
+        self, x: Tensor, size: int, stride: int, padding: int = 0, ceil_mode: bool = False
+    ) -> Tensor:
         """The largest values of windows."""
-        return layers.pool2d(self.net, x, size=size, stride=stride, padding=padding, **rest)
+        return layers.pool2d(
+            self.net, x, size=size, stride=stride, padding=padding, ceil_mode=ceil_mode
+        )
 
     def mean(self, x: Tensor) -> Tensor:
         """Each channel's mean over the picture, [N, C, 1, 1]."""
         return layers.pool2d(self.net, x, kind="average", whole=True)
-
-    def pool_to(self, x: Tensor, size: int) -> Tensor:
-        """Means over ``size`` x ``size`` cells of a picture of any size."""
-        with self.net.layer("pool2d"):
-            found: Tensor = self.net.apply(
-                "pool2d", x, average=True, adaptive=True, window=(size, size)
-            )
-            return found
 
 
 def rounded(channels: float, divisor: int = 8) -> int:

@@ -7,6 +7,7 @@ from paddlecli.config.registry import MODELS
 from paddlecli.config.types import Count, Fraction
 from paddlecli.models.backbones._parts import SMALL, Parts
 from paddlecli.models.heads import classes_of, classify
+from paddlecli.models.image_layers import adaptive_pool2d
 from paddlecli.models.layers import Initializer
 from paddlecli.models.network import Network
 
@@ -35,7 +36,7 @@ def alexnet(
         for place, filters in ((6, 384), (8, 256), (10, 256)):
             x = p.conv(place, x, filters, 3, bias=True, activation="relu")
         x = p.max_pool(x, 3, 2)
-    x = p.pool_to(x, 6)
+    x = adaptive_pool2d(net, x, size=6)
     with p.at("classifier", "stage"):
         x = p.linear(1, p.drop(x, dropout), hidden, "relu", SMALL)
         x = p.linear(4, p.drop(x, dropout), hidden, "relu", SMALL)

@@ -7,6 +7,7 @@ from paddlecli.config.types import Count, Fraction
 from paddlecli.graph.ir import Tensor
 from paddlecli.models import layers, shape_layers
 from paddlecli.models.backbones._parts import Parts
+from paddlecli.models.channel_layers import channel_shuffle
 from paddlecli.models.heads import classes_of, classify
 from paddlecli.models.layers import Initializer
 from paddlecli.models.network import Network
@@ -59,7 +60,7 @@ def _block(p: Parts, x: Tensor) -> Tensor:
     kept, filtered = shape_layers.split(p.net, x, parts=2, axis=1)
     with p.at("branch2"):
         filtered = _filtered(p, filtered, kept.spec.shape[1].coefficient, 1)
-    return _shuffled(p, layers.concat(p.net, kept, filtered))
+    return channel_shuffle(p.net, layers.concat(p.net, kept, filtered), groups=2)
 
 
 def _halving(p: Parts, x: Tensor, filters: int) -> Tensor:
@@ -70,7 +71,7 @@ def _halving(p: Parts, x: Tensor, filters: int) -> Tensor:
         y = p.norm(3, p.conv(2, y, half), "relu")
     with p.at("branch2"):
         z = _filtered(p, x, half, 2)
-    return _shuffled(p, layers.concat(p.net, y, z))
+    return channel_shuffle(p.net, layers.concat(p.net, y, z), groups=2)
 
 
 def _filtered(p: Parts, x: Tensor, filters: int, stride: int) -> Tensor:
@@ -78,15 +79,6 @@ def _filtered(p: Parts, x: Tensor, filters: int, stride: int) -> Tensor:
     x = p.norm(1, p.conv(0, x, filters), "relu")
     x = p.norm(4, p.conv(3, x, filters, 3, stride=stride, groups=filters))
     return p.norm(6, p.conv(5, x, filters), "relu")
-
-
-def _shuffled(p: Parts, x: Tensor) -> Tensor:
-    """Channels of both halves in turn."""
-    channels, height, width = (d.coefficient for d in x.spec.shape[1:])
-    with p.net.layer("channel_shuffle"):
-        y = p.net.apply("reshape", x, dims=(0, 2, channels // 2, height * width))
-        y = p.net.apply("transpose", y, perm=(0, 2, 1, 3))
-        return p.net.apply("reshape", y, dims=(0, channels, height, width))  # type: ignore[no-any-return]
 
 
 for _name, (_channels, _size) in NETS.items():

@@ -7,6 +7,7 @@ from paddlecli.config.types import Count, Fraction
 from paddlecli.graph.ir import Tensor
 from paddlecli.models.backbones._parts import SMALL, Parts
 from paddlecli.models.heads import classes_of, classify
+from paddlecli.models.image_layers import adaptive_pool2d
 from paddlecli.models.layers import Initializer
 from paddlecli.models.network import Network
 
@@ -32,7 +33,7 @@ def _register(name: str, counts: tuple[int, ...], size: str, norm: bool) -> None
         p = Parts(net, weight_init)
         with p.at("features", "stage"):
             x = _features(p, net.feature(), counts, norm)
-        x = p.pool_to(x, pool)
+        x = adaptive_pool2d(net, x, size=pool)
         with p.at("classifier", "stage"):
             x = p.drop(p.linear(0, x, hidden, "relu", SMALL), dropout)
             x = p.drop(p.linear(3, x, hidden, "relu", SMALL), dropout)

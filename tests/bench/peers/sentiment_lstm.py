@@ -1,4 +1,4 @@
-"""The book's stacked LSTM on texts of 50 to 400 words."""
+"""The book's stacked LSTM on texts of 50 to 400 words. Packed sequences take torch ten times as long as the loop."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,9 +8,7 @@ from peers._case import Batch, Case, Step, trained
 from peers._stacked_lstm import StackedLstm, inputs
 from torch import nn
 
-CASE = Case(
-    "bench/sentiment_lstm", batch=128, steps=6, speed=3.0, variants=("loop", "eager", "packed")
-)
+CASE = Case("bench/sentiment_lstm", batch=128, steps=6, speed=3.0, variants=("loop", "eager"))
 
 
 def peer(variant: str, batches: Sequence[Batch]) -> Step:

@@ -10,9 +10,9 @@ from peers._sequences import mask, padded, run
 from torch import Tensor, nn
 
 CASE = Case(
-    "bench/seq2seq", batch=16, steps=6, speed=1.3, variants=("eager", "packed"), least_mb=894.0
+    "bench/seq2seq", batch=16, steps=6, speed=1.3, variants=("eager", "packed"), least_mb=902.0
 )
-"""53.2 million parameters and twice as many moments of 4 bytes, times 1.4."""
+"""53.7 million parameters and twice as many moments of 4 bytes, times 1.4."""
 
 
 class Translation(nn.Module):

@@ -1,0 +1,301 @@
+/* Rows of a plane are laid out in scratch with their padding, so that no tap needs a mask; with a
+ * stride, columns are sorted by their remainder, so that sixteen outputs read sixteen neighbours.
+ * The input gradient is the convolution of stride 1 of dy, spread with zeros between, with the
+ * filter turned around. */
+#include "depthwise.h"
+
+#include "pk_simd.h"
+#include "pool.h"
+#include "tile.h"
+
+#define ROOM_FLOATS (192 << 10) /* of the scratch, for rows */
+#define MOST_TAPS 64
+#define SLACK 48 /* floats behind a row's last column that vectors may touch */
+_Static_assert(ROOM_FLOATS * sizeof(float) <= PK_SCRATCH_BYTES, "rows fit the scratch");
+
+/* A convolution of planes: out[h, w] = sum over taps of in[h*stride + kh*dilation - pad ...]. */
+typedef struct {
+    int64_t height, width, out_h, out_w;
+    int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;
+    int64_t top, left;            /* padding; may be negative */
+    int64_t spread_h, spread_w;   /* the plane is taken with that many - 1 zeros between its values */
+    int64_t phase, row;           /* floats of a remainder's columns, of a row */
+    int64_t strip;                /* output rows whose inputs fit the room */
+    int64_t taps, offset[MOST_TAPS];
+} plane;
+
+typedef struct {
+    const pk_conv *conv;
+    plane p;
+    int64_t share; /* outputs of one channel */
+    const float *x, *w, *dy, *bias;
+    float *out;
+    int32_t activation, accumulate;
+} job;
+
+/* Fills in what follows from the sizes. */
+static plane finished(plane p) {
+    const int64_t reach = (p.out_w - 1) * p.stride_w + (p.kernel_w - 1) * p.dilation_w + 1;
+    p.phase = pk_ceil_div(reach, p.stride_w) + SLACK;
+    p.row = p.phase * p.stride_w;
+    const int64_t rows = ROOM_FLOATS / p.row - (p.kernel_h - 1) * p.dilation_h - 1;
+    p.strip = rows < 0 ? 0 : pk_min_i64(p.out_h, rows / p.stride_h + 1);
+    p.taps = p.kernel_h * p.kernel_w;
+    for (int64_t t = 0; t < p.taps && t < MOST_TAPS; t++) {
+        const int64_t column = t % p.kernel_w * p.dilation_w;
+        p.offset[t] = t / p.kernel_w * p.dilation_h * p.row + column % p.stride_w * p.phase +
+                      column / p.stride_w;
+    }
+    return p;
+}
+
+static plane forward_plane(const pk_conv *c) {
+    return finished((plane){.height = c->height, .width = c->width, .out_h = c->out_h,
+                            .out_w = c->out_w, .kernel_h = c->kernel_h, .kernel_w = c->kernel_w,
+                            .stride_h = c->stride_h, .stride_w = c->stride_w,
+                            .dilation_h = c->dilation_h, .dilation_w = c->dilation_w,
+                            .top = c->pad_top, .left = c->pad_left, .spread_h = 1, .spread_w = 1});
+}
+
+static plane backward_plane(const pk_conv *c) {
+    return finished((plane){.height = c->out_h, .width = c->out_w, .out_h = c->height,
+                            .out_w = c->width, .kernel_h = c->kernel_h, .kernel_w = c->kernel_w,
+                            .stride_h = 1, .stride_w = 1,
+                            .dilation_h = c->dilation_h, .dilation_w = c->dilation_w,
+                            .top = (c->kernel_h - 1) * c->dilation_h - c->pad_top,
+                            .left = (c->kernel_w - 1) * c->dilation_w - c->pad_left,
+                            .spread_h = c->stride_h, .spread_w = c->stride_w});
+}
+
+int pk_depthwise_fits(const pk_conv *c) {
+    if (c->groups != c->channels || c->kernel_h * c->kernel_w > MOST_TAPS) return 0;
+    return forward_plane(c).strip > 0 && backward_plane(c).strip > 0;
+}
+
+/* ---- rows into the room ---- */
+
+/* Lanes 0, 2, 4 ... of a and then of b, and 1, 3, 5 ... */
+#if PK_PART_LANES == 16
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#elif PK_PART_LANES == 8
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15
+#else
+#define EVEN 0, 2, 4, 6
+#define ODD 1, 3, 5, 7
+#endif
+#if PK_PART_LANES == 16
+#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif PK_PART_LANES == 8
+#define LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define LOW 0, 4, 1, 5
+#define HIGH 2, 6, 3, 7
+#endif
+/* a's lanes with zeros between, 32 floats to `to`. */
+PK_INLINE void spread_pairs(pk_vec a, float *to) {
+    const pk_part zero = {0};
+    PK_PARTWISE {
+        *(pk_part_u *)(to + 2 * i_ * PK_PART_LANES) = __builtin_shufflevector(a.p[i_], zero, LOW);
+        *(pk_part_u *)(to + (2 * i_ + 1) * PK_PART_LANES) =
+            __builtin_shufflevector(a.p[i_], zero, HIGH);
+    }
+}
+PK_INLINE void sort_pairs(pk_vec a, pk_vec b, pk_vec *even, pk_vec *odd) {
+    pk_part all[2 * PK_PARTS];
+    PK_PARTWISE all[i_] = a.p[i_], all[PK_PARTS + i_] = b.p[i_];
+    PK_PARTWISE {
+        even->p[i_] = __builtin_shufflevector(all[2 * i_], all[2 * i_ + 1], EVEN);
+        odd->p[i_] = __builtin_shufflevector(all[2 * i_], all[2 * i_ + 1], ODD);
+    }
+}
+
+/* One row of the plane, `from`, to columns in their padding; NULL: zeros. */
+static void lay_row(const plane *p, const float *from, float *to) {
+    for (int64_t i = 0; i < p->row; i += 16) pk_store_n(to + i, pk_zero(), p->row - i);
+    if (from == NULL) return;
+    if (p->spread_w == 1 && p->left >= 0 && p->stride_w <= 2) {
+        if (p->stride_w == 1) {
+            PK_FOR16(i, n, pk_min_i64(p->width, p->phase - SLACK - p->left))
+                pk_store(to + p->left + i, pk_load_n(from + i, n));
+            return;
+        }
+        float *first = to + p->left % 2 * p->phase + p->left / 2;
+        float *second = to + (p->left + 1) % 2 * p->phase + (p->left + 1) / 2;
+        const int64_t there = pk_min_i64(p->width, 2 * (p->phase - SLACK) - p->left);
+        for (int64_t i = 0; i < there; i += 32) {
+            pk_vec even, odd;
+            sort_pairs(pk_load_n(from + i, there - i),
+                       pk_load_n(from + i + 16, pk_max_i64(0, there - i - 16)), &even, &odd);
+            pk_store(first + i / 2, even);
+            pk_store(second + i / 2, odd);
+        }
+        return;
+    }
+    if (p->spread_w == 2 && p->left >= 0 && p->stride_w == 1) {
+        const int64_t there = pk_min_i64(p->width, (p->phase - SLACK - p->left + 1) / 2);
+        PK_FOR16(i, n, there) spread_pairs(pk_load_n(from + i, n), to + p->left + 2 * i);
+        return;
+    }
+    const int64_t end = (p->phase - SLACK) * p->stride_w;
+    for (int64_t i = 0; i < p->width; i++) {
+        const int64_t column = i * p->spread_w + p->left;
+        if (column >= 0 && column < end)
+            to[column % p->stride_w * p->phase + column / p->stride_w] = from[i];
+    }
+}
+
+/* The rows that output rows first..last read. */
+static void lay_rows(const plane *p, const float *x, int64_t first, int64_t last, float *room) {
+    const int64_t rows = (last - first - 1) * p->stride_h + (p->kernel_h - 1) * p->dilation_h + 1;
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t at = first * p->stride_h + r - p->top, row = at / p->spread_h;
+        const int there = at >= 0 && at % p->spread_h == 0 && row < p->height;
+        lay_row(p, there ? x + row * p->width : NULL, room + r * p->row);
+    }
+}
+
+/* ---- forward ---- */
+
+typedef struct {
+    float *out;
+    float bias;
+    int32_t activation, accumulate;
+} target;
+
+PK_INLINE void put(const target *to, float *at, pk_vec v, int64_t n) {
+    v = pk_activate(pk_add(v, pk_set1(to->bias)), to->activation);
+    pk_store_n(at, to->accumulate ? pk_add(pk_load_n(at, n), v) : v, n);
+}
+
+/* One plane; `turned`: the filter from its end. */
+static void convolve(const plane *p, const float *x, const float *w, int turned, const target *to,
+                     float *room) {
+    pk_vec tap[MOST_TAPS];
+    for (int64_t t = 0; t < p->taps; t++) tap[t] = pk_set1(w[turned ? p->taps - 1 - t : t]);
+    for (int64_t first = 0; first < p->out_h; first += p->strip) {
+        const int64_t last = pk_min_i64(p->out_h, first + p->strip);
+        lay_rows(p, x, first, last, room);
+        for (int64_t h = first; h < last; h++) {
+            const float *from = room + (h - first) * p->stride_h * p->row;
+            float *out = to->out + h * p->out_w;
+            PK_FOR16(j, n, p->out_w) {
+                pk_vec sum = pk_zero();
+                if (p->taps == 9)
+                    _Pragma("GCC unroll 9") for (int t = 0; t < 9; t++)
+                        sum = pk_fma(tap[t], pk_load(from + p->offset[t] + j), sum);
+                else
+                    for (int64_t t = 0; t < p->taps; t++)
+                        sum = pk_fma(tap[t], pk_load(from + p->offset[t] + j), sum);
+                put(to, out + j, sum, n);
+            }
+        }
+    }
+}
+
+static void forward_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+    const job *k = context;
+    const pk_conv *c = k->conv;
+    (void)thread;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t o = i % c->out_channels, sample = i / c->out_channels;
+        const target to = {k->out + i * c->out_h * c->out_w, k->bias ? k->bias[o] : 0.0f,
+                           k->activation, k->accumulate};
+        convolve(&k->p, k->x + (sample * c->channels + o / k->share) * c->height * c->width,
+                 k->w + o * k->p.taps, 0, &to, scratch);
+    }
+}
+
+static int64_t grain_of(const plane *p) {
+    return pk_max_i64(1, 16384 / pk_max_i64(1, p->out_h * p->out_w));
+}
+
+void pk_depthwise_forward(const pk_call *call, const pk_conv *conv, const float *x, const float *w,
+                          const float *bias, int32_t activation, int32_t accumulate, float *y) {
+    job k = {.conv = conv, .p = forward_plane(conv), .share = conv->out_channels / conv->groups,
+             .x = x, .w = w, .bias = bias, .out = y, .activation = activation,
+             .accumulate = accumulate};
+    pk_parallel(call, conv->n * conv->out_channels, grain_of(&k.p), forward_task, &k);
+}
+
+/* ---- input gradient ---- */
+
+static void input_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+    const job *k = context;
+    const pk_conv *c = k->conv;
+    (void)thread;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t channel = i % c->channels, sample = i / c->channels;
+        target to = {k->out + i * c->height * c->width, 0.0f, PK_ACT_NONE, k->accumulate};
+        for (int64_t s = 0; s < k->share; s++, to.accumulate = 1) {
+            const int64_t o = channel * k->share + s;
+            convolve(&k->p, k->dy + (sample * c->out_channels + o) * c->out_h * c->out_w,
+                     k->w + o * k->p.taps, 1, &to, scratch);
+        }
+    }
+}
+
+void pk_depthwise_input_gradient(const pk_call *call, const pk_conv *conv, const float *dy,
+                                 const float *w, int32_t accumulate, float *dx) {
+    job k = {.conv = conv, .p = backward_plane(conv), .share = conv->out_channels / conv->groups,
+             .dy = dy, .w = w, .out = dx, .accumulate = accumulate};
+    pk_parallel(call, conv->n * conv->channels, grain_of(&k.p), input_task, &k);
+}
+
+/* ---- filter gradient ---- */
+
+/* Adds to sum the lanes of dy * (what tap t reads) over output rows first..last. */
+PK_INLINE void add_products(const plane *p, const float *room, const float *dy, int64_t first,
+                            int64_t last, const int taps, const int64_t *offset, pk_vec *sum) {
+    for (int64_t h = first; h < last; h++) {
+        const float *from = room + (h - first) * p->stride_h * p->row, *row = dy + h * p->out_w;
+        PK_FOR16(j, n, p->out_w) {
+            const pk_vec d = pk_load_n(row + j, n);
+            _Pragma("GCC unroll 9") for (int t = 0; t < taps; t++)
+                sum[t] = pk_fma(d, pk_load(from + offset[t] + j), sum[t]);
+        }
+    }
+}
+
+static void filter_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+    const job *k = context;
+    const pk_conv *c = k->conv;
+    const plane *p = &k->p;
+    (void)thread;
+    for (int64_t o = begin; o < end; o++) {
+        double total[MOST_TAPS] = {0};
+        for (int64_t s = 0; s < c->n; s++) {
+            const float *x = k->x + (s * c->channels + o / k->share) * c->height * c->width;
+            const float *dy = k->dy + (s * c->out_channels + o) * c->out_h * c->out_w;
+            pk_vec sum[MOST_TAPS];
+            for (int64_t t = 0; t < p->taps; t++) sum[t] = pk_zero();
+            for (int64_t first = 0; first < p->out_h; first += p->strip) {
+                const int64_t last = pk_min_i64(p->out_h, first + p->strip);
+                lay_rows(p, x, first, last, scratch);
+                if (p->taps == 9) {
+                    pk_vec nine[9]; /* in registers */
+                    for (int t = 0; t < 9; t++) nine[t] = sum[t];
+                    add_products(p, scratch, dy, first, last, 9, p->offset, nine);
+                    for (int t = 0; t < 9; t++) sum[t] = nine[t];
+                } else {
+                    for (int64_t t = 0; t < p->taps; t++)
+                        add_products(p, scratch, dy, first, last, 1, p->offset + t, sum + t);
+                }
+            }
+            for (int64_t t = 0; t < p->taps; t++) total[t] += pk_sum16(sum[t]);
+        }
+        float *dw = k->out + o * p->taps;
+        for (int64_t t = 0; t < p->taps; t++)
+            dw[t] = k->accumulate ? dw[t] + (float)total[t] : (float)total[t];
+    }
+}
+
+void pk_depthwise_filter_gradient(const pk_call *call, const pk_conv *conv, const float *x,
+                                  const float *dy, int32_t accumulate, float *dw) {
+    job k = {.conv = conv, .p = forward_plane(conv), .share = conv->out_channels / conv->groups,
+             .x = x, .dy = dy, .out = dw, .accumulate = accumulate};
+    pk_parallel(call, conv->out_channels, 1, filter_task, &k);
+}
