@@ -74,6 +74,7 @@ static pk_status cpu_copy(void *device, void *to, const void *from, int byte, ui
     (void)device;
     if (bytes == 0) return PK_OK;
     if (from) memcpy(to, from, bytes);
+    else if (byte == 0) pk_memory_clear(to, bytes);
     else memset(to, byte, bytes);
     return PK_OK;
 }

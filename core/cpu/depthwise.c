@@ -115,29 +115,34 @@ PK_INLINE void sort_pairs(pk_vec a, pk_vec b, pk_vec *even, pk_vec *odd) {
 
 /* One row of the plane, `from`, to columns in their padding; NULL: zeros. */
 static void lay_row(const plane *p, const float *from, float *to) {
-    for (int64_t i = 0; i < p->row; i += 16) pk_store_n(to + i, pk_zero(), p->row - i);
+    /* What the values below do not cover: in the plain case the columns beside them. */
+    const int plain = from != NULL && p->spread_w == 1 && p->stride_w == 1 && p->left >= 0;
+    const int64_t there = pk_min_i64(p->width, p->phase - SLACK - p->left);
+    for (int64_t i = 0; i < (plain ? p->left : p->row); i += 16)
+        pk_store_n(to + i, pk_zero(), p->row - i);
+    if (plain) {
+        PK_FOR16(i, n, there) pk_store(to + p->left + i, pk_load_n(from + i, n));
+        for (int64_t i = p->left + pk_ceil_div(there, 16) * 16; i < p->row; i += 16)
+            pk_store_n(to + i, pk_zero(), p->row - i);
+        return;
+    }
     if (from == NULL) return;
-    if (p->spread_w == 1 && p->left >= 0 && p->stride_w <= 2) {
-        if (p->stride_w == 1) {
-            PK_FOR16(i, n, pk_min_i64(p->width, p->phase - SLACK - p->left))
-                pk_store(to + p->left + i, pk_load_n(from + i, n));
-            return;
-        }
+    if (p->spread_w == 1 && p->left >= 0 && p->stride_w == 2) {
         float *first = to + p->left % 2 * p->phase + p->left / 2;
         float *second = to + (p->left + 1) % 2 * p->phase + (p->left + 1) / 2;
-        const int64_t there = pk_min_i64(p->width, 2 * (p->phase - SLACK) - p->left);
-        for (int64_t i = 0; i < there; i += 32) {
+        const int64_t inside = pk_min_i64(p->width, 2 * (p->phase - SLACK) - p->left);
+        for (int64_t i = 0; i < inside; i += 32) {
             pk_vec even, odd;
-            sort_pairs(pk_load_n(from + i, there - i),
-                       pk_load_n(from + i + 16, pk_max_i64(0, there - i - 16)), &even, &odd);
+            sort_pairs(pk_load_n(from + i, inside - i),
+                       pk_load_n(from + i + 16, pk_max_i64(0, inside - i - 16)), &even, &odd);
             pk_store(first + i / 2, even);
             pk_store(second + i / 2, odd);
         }
         return;
     }
     if (p->spread_w == 2 && p->left >= 0 && p->stride_w == 1) {
-        const int64_t there = pk_min_i64(p->width, (p->phase - SLACK - p->left + 1) / 2);
-        PK_FOR16(i, n, there) spread_pairs(pk_load_n(from + i, n), to + p->left + 2 * i);
+        const int64_t inside = pk_min_i64(p->width, (p->phase - SLACK - p->left + 1) / 2);
+        PK_FOR16(i, n, inside) spread_pairs(pk_load_n(from + i, n), to + p->left + 2 * i);
         return;
     }
     const int64_t end = (p->phase - SLACK) * p->stride_w;
@@ -171,27 +176,38 @@ PK_INLINE void put(const target *to, float *at, pk_vec v, int64_t n) {
     pk_store_n(at, to->accumulate ? pk_add(pk_load_n(at, n), v) : v, n);
 }
 
+/* Sixteen outputs and so on to the end of a row, whose taps lie `offset` apart. */
+PK_INLINE void convolve_row(const float *from, const int64_t *offset, const pk_vec *tap,
+                            const int64_t taps, const target *to, float *out, int64_t n) {
+    PK_FOR16(j, c, n) {
+        pk_vec sum = pk_zero();
+        _Pragma("GCC unroll 9") for (int64_t t = 0; t < taps; t++)
+            sum = pk_fma(tap[t], pk_load(from + offset[t] + j), sum);
+        put(to, out + j, sum, c);
+    }
+}
+
 /* One plane; `turned`: the filter from its end. */
-static void convolve(const plane *p, const float *x, const float *w, int turned, const target *to,
-                     float *room) {
+static void convolve(const plane *p, const float *x, const float *w, int turned,
+                     const target *where, float *room) {
+    /* Copies that no store can reach, so that the usual nine taps stay in registers. */
+    const target to = *where;
+    int64_t offset[MOST_TAPS];
     pk_vec tap[MOST_TAPS];
-    for (int64_t t = 0; t < p->taps; t++) tap[t] = pk_set1(w[turned ? p->taps - 1 - t : t]);
+    for (int64_t t = 0; t < p->taps; t++) {
+        tap[t] = pk_set1(w[turned ? p->taps - 1 - t : t]);
+        offset[t] = p->offset[t];
+    }
     for (int64_t first = 0; first < p->out_h; first += p->strip) {
         const int64_t last = pk_min_i64(p->out_h, first + p->strip);
         lay_rows(p, x, first, last, room);
         for (int64_t h = first; h < last; h++) {
             const float *from = room + (h - first) * p->stride_h * p->row;
-            float *out = to->out + h * p->out_w;
-            PK_FOR16(j, n, p->out_w) {
-                pk_vec sum = pk_zero();
-                if (p->taps == 9)
-                    _Pragma("GCC unroll 9") for (int t = 0; t < 9; t++)
-                        sum = pk_fma(tap[t], pk_load(from + p->offset[t] + j), sum);
-                else
-                    for (int64_t t = 0; t < p->taps; t++)
-                        sum = pk_fma(tap[t], pk_load(from + p->offset[t] + j), sum);
-                put(to, out + j, sum, n);
-            }
+            float *out = to.out + h * p->out_w;
+            if (p->taps == 9)
+                convolve_row(from, offset, tap, 9, &to, out, p->out_w);
+            else
+                convolve_row(from, offset, tap, p->taps, &to, out, p->out_w);
         }
     }
 }

@@ -23,6 +23,9 @@ void pk_memory_free(pk_memory *memory);
 /* 64-byte aligned; 0 bytes give a block too.  NULL: no memory.  Any thread. */
 void *pk_memory_take(pk_memory *memory, uint64_t bytes);
 void pk_memory_give(pk_memory *memory, void *data);
+/* Zeroes memory of pk_memory_host.  Of a large stretch the pages go back to the system, which gives zeroed ones where one is
+ * first written: a table of which a training only ever uses some rows takes no more memory than those. */
+void pk_memory_clear(void *data, uint64_t bytes);
 void pk_memory_read(pk_memory *memory, pk_memory_counters *counters, int reset_peak);
 
 #endif

@@ -148,7 +148,9 @@ typedef struct pk_plan_entry {
     int32_t halt;                    /* tensor of one int32: non-zero ends the request after this step */
 } pk_plan_entry;
 
-typedef struct pk_plan_slot { uint32_t flags, reserved; } pk_plan_slot; /* as large as its largest tensor */
+/* As large as its largest tensor, which are needed from `first` to `last` in the order of the plan's own clock; slots that
+ * are never needed at the same time may lie over each other. */
+typedef struct pk_plan_slot { uint32_t first, last; } pk_plan_slot;
 
 enum pk_range_class { PK_RANGE_PARAM = 0, PK_RANGE_GRAD, PK_RANGE_OPTIMIZER, PK_RANGE_STATE, PK_RANGE_METRIC };
 typedef struct pk_plan_range {

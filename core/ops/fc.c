@@ -22,7 +22,7 @@ static pk_status find(const pk_call *call, const pk_view *x, const pk_view *w, c
     return PK_OK;
 }
 
-/* Adding an activated result: a piece of a row at a time, in scratch. */
+/* Adding an activated result, which is made before it is added: a piece of a row at a time, in scratch. */
 #define ADD_COLUMNS 4096
 typedef struct add_result {
     const pk_call *call;
@@ -57,7 +57,8 @@ static pk_status fc_forward(const pk_call *call) {
     t.p.b = pk_f32(w), t.p.b_stride = t.p.n;
     t.p.c = pk_f32(&call->out[0]), t.p.c_stride = t.p.n;
     t.p.bias = pk_f32(b), t.p.activation = (int32_t)call->attr[1].i;
-    if (pk_adds(call, 0)) pk_parallel(call, m, 16, add_task, &t);
+    t.p.accumulate = pk_adds(call, 0) && t.p.activation == PK_ACT_NONE;
+    if (pk_adds(call, 0) && !t.p.accumulate) pk_parallel(call, m, 16, add_task, &t);
     else pk_multiply(call, &t.p);
     return PK_OK;
 }

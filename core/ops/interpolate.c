@@ -43,55 +43,72 @@ typedef struct resize {
     int linear, add;
 } resize;
 
-enum { STRETCH = 16384 }; /* columns whose places are in scratch at once */
+/* What is in scratch at once: places of columns, pixels of a row. */
+enum { STRETCH = 16384, ROW = 131072 };
 
-/* y (=|+=) pixels of x in two rows that share the pixel row in `h`; columns j0 .. j0 + n. */
-static void mix(const resize *k, float *y, const float *x, place h, const place *w, int64_t n) {
+/* How many columns of the result are done together: their places, and the pixels they lie on. */
+static int64_t stretch(const line *l) {
+    return pk_max_i64(1, pk_min_i64(STRETCH, ROW / 2 * l->out / pk_max_i64(l->size, l->out)));
+}
+
+/* y (=|+=) pixels of x around pixel row `h`, n columns.  Linear: two rows are mixed first (in
+ * `row`), then columns. */
+static void mix(const resize *k, float *y, const float *x, place h, const place *w, int64_t n,
+                float *row) {
     const float *top = x + h.low * k->w.size, *bottom = x + h.high * k->w.size;
+    const int64_t begin = w[0].low, end = w[n - 1].high + 1;
     if (!k->linear) {
         for (int64_t j = 0; j < n; j++) y[j] = k->add ? y[j] + top[w[j].low] : top[w[j].low];
         return;
     }
+    for (int64_t j = begin; j < end; j++)
+        row[j - begin] = top[j] * (1.0f - h.share) + bottom[j] * h.share;
     for (int64_t j = 0; j < n; j++) {
-        const int32_t a = w[j].low, b = w[j].high;
-        const float s = w[j].share;
-        const float above = top[a] * (1.0f - s) + top[b] * s;
-        const float below = bottom[a] * (1.0f - s) + bottom[b] * s;
-        const float v = above * (1.0f - h.share) + below * h.share;
+        const float a = row[w[j].low - begin], b = row[w[j].high - begin];
+        const float v = a * (1.0f - w[j].share) + b * w[j].share;
         y[j] = k->add ? y[j] + v : v;
     }
 }
 
 /* The same shares of dy back to dx. */
-static void spread(const resize *k, float *dx, const float *dy, place h, const place *w, int64_t n) {
+static void spread(const resize *k, float *dx, const float *dy, place h, const place *w, int64_t n,
+                   float *row) {
     float *top = dx + h.low * k->w.size, *bottom = dx + h.high * k->w.size;
+    const int64_t begin = w[0].low, end = w[n - 1].high + 1;
     if (!k->linear) {
-        for (int64_t j = 0; j < n; j++) top[w[j].low] += dy[j];
+        for (int64_t j = 0; j < n;) {
+            const int32_t at = w[j].low;
+            float sum = dy[j];
+            for (j++; j < n && w[j].low == at; j++) sum += dy[j];
+            top[at] += sum;
+        }
         return;
     }
+    memset(row, 0, (size_t)(end - begin) * sizeof *row);
     for (int64_t j = 0; j < n; j++) {
-        const int32_t a = w[j].low, b = w[j].high;
-        const float s = w[j].share, above = dy[j] * (1.0f - h.share), below = dy[j] * h.share;
-        top[a] += above * (1.0f - s);
-        top[b] += above * s;
-        bottom[a] += below * (1.0f - s);
-        bottom[b] += below * s;
+        row[w[j].low - begin] += dy[j] * (1.0f - w[j].share);
+        row[w[j].high - begin] += dy[j] * w[j].share;
     }
+    for (int64_t j = begin; j < end; j++) top[j] += row[j - begin] * (1.0f - h.share);
+    for (int64_t j = begin; j < end; j++) bottom[j] += row[j - begin] * h.share;
 }
 
 /* Planes begin .. end, a stretch of columns after the other. */
-static void each_plane(const resize *k, int64_t begin, int64_t end, place *w, int back) {
+static void each_plane(const resize *k, int64_t begin, int64_t end, void *scratch, int back) {
+    place *w = scratch;
+    float *row = (float *)(w + STRETCH);
+    const int64_t step = stretch(&k->w);
     const int64_t pixels = k->h.size * k->w.size, results = k->h.out * k->w.out;
     if (back && !k->add) memset(k->out + begin * pixels, 0, (size_t)((end - begin) * pixels) * 4);
-    for (int64_t j0 = 0; j0 < k->w.out; j0 += STRETCH) {
-        const int64_t n = pk_min_i64(STRETCH, k->w.out - j0);
+    for (int64_t j0 = 0; j0 < k->w.out; j0 += step) {
+        const int64_t n = pk_min_i64(step, k->w.out - j0);
         for (int64_t j = 0; j < n; j++) w[j] = place_of(&k->w, j0 + j);
         for (int64_t plane = begin; plane < end; plane++)
             for (int64_t i = 0; i < k->h.out; i++) {
                 const place h = place_of(&k->h, i);
                 const int64_t at = plane * results + i * k->w.out + j0;
-                if (back) spread(k, k->out + plane * pixels, k->in + at, h, w, n);
-                else mix(k, k->out + at, k->in + plane * pixels, h, w, n);
+                if (back) spread(k, k->out + plane * pixels, k->in + at, h, w, n, row);
+                else mix(k, k->out + at, k->in + plane * pixels, h, w, n, row);
             }
     }
 }
@@ -99,7 +116,8 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
     (void)thread;
     each_plane(context, begin, end, scratch, 0);
 }
-static void backward_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+static void backward_task(void *context, int64_t begin, int64_t end, int32_t thread,
+                          void *scratch) {
     (void)thread;
     each_plane(context, begin, end, scratch, 1);
 }
@@ -111,9 +129,11 @@ static pk_status run(const pk_call *call, const pk_view *x, const pk_view *y, in
     const int linear = call->attr[1].i != 0, corners = call->attr[2].i != 0;
     const int64_t most = 1 << 24; /* so that no product of sizes overflows and places are int32 */
     if (x->ndim != 4 || y->ndim != 4 || x->dim[0] != y->dim[0] || x->dim[1] != y->dim[1])
-        return pk_fail(call, PK_BAD_SHAPE, -1, "image and result need [n, channels, height, width]");
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "image and result need [n, channels, height, width]");
     if (size[0] != 2 || size[1] != y->dim[2] || size[2] != y->dim[3] || (mode != 0 && mode != 1))
-        return pk_fail(call, PK_BAD_SHAPE, -1, "size has %lld numbers, y is %lldx%lld, align_mode %lld",
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "size has %lld numbers, y is %lldx%lld, align_mode %lld",
                        (long long)size[0], (long long)y->dim[2], (long long)y->dim[3],
                        (long long)mode);
     for (int d = 2; d < 4; d++)

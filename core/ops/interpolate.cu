@@ -50,9 +50,9 @@ struct forward_each {
         const float *top = x + h.low * k.w.size, *bottom = x + h.high * k.w.size;
         float v = top[w.low];
         if (k.linear) {
-            const float above = top[w.low] * (1.0f - w.share) + top[w.high] * w.share;
-            const float below = bottom[w.low] * (1.0f - w.share) + bottom[w.high] * w.share;
-            v = above * (1.0f - h.share) + below * h.share;
+            const float left = top[w.low] * (1.0f - h.share) + bottom[w.low] * h.share;
+            const float right = top[w.high] * (1.0f - h.share) + bottom[w.high] * h.share;
+            v = left * (1.0f - w.share) + right * w.share;
         }
         pk_put(k.out + i, v, k.add);
     }

@@ -58,7 +58,8 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
         }
 }
 
-static void backward_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+static void backward_task(void *context, int64_t begin, int64_t end, int32_t thread,
+                          void *scratch) {
     (void)thread, (void)scratch;
     const frame *k = context;
     const int64_t pixels = k->height * k->width;
@@ -81,7 +82,8 @@ static void backward_task(void *context, int64_t begin, int64_t end, int32_t thr
 static pk_status run(const pk_call *call, const pk_view *x, const pk_view *y, int back) {
     const int64_t *pad = call->attr[0].list, mode = call->attr[1].i;
     if (x->ndim != 4 || y->ndim != 4 || x->dim[0] != y->dim[0] || x->dim[1] != y->dim[1])
-        return pk_fail(call, PK_BAD_SHAPE, -1, "image and result need [n, channels, height, width]");
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "image and result need [n, channels, height, width]");
     if ((pad[0] != 2 && pad[0] != 4) || mode < CONSTANT || mode > EDGE)
         return pk_fail(call, PK_BAD_SHAPE, -1, "padding has %lld numbers, mode is %lld",
                        (long long)pad[0], (long long)mode);
@@ -89,8 +91,10 @@ static pk_status run(const pk_call *call, const pk_view *x, const pk_view *y, in
     const int64_t left = pad[0] == 2 ? pad[2] : pad[3], right = pad[0] == 2 ? pad[2] : pad[4];
     const int64_t height = x->dim[2], width = x->dim[3];
     if (top < 0 || bottom < 0 || left < 0 || right < 0 || height < 1 || width < 1 ||
+        pk_max_i64(top, bottom) > y->dim[2] || pk_max_i64(left, right) > y->dim[3] ||
         y->dim[2] != top + height + bottom || y->dim[3] != left + width + right)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "paddings %lld, %lld, %lld, %lld of %lldx%lld, y is %lldx%lld",
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "paddings %lld, %lld, %lld, %lld of %lldx%lld, y is %lldx%lld",
                        (long long)top, (long long)bottom, (long long)left, (long long)right,
                        (long long)height, (long long)width, (long long)y->dim[2],
                        (long long)y->dim[3]);
@@ -99,7 +103,8 @@ static pk_status run(const pk_call *call, const pk_view *x, const pk_view *y, in
                        (long long)height, (long long)width);
     frame k = {.out = pk_f32(&call->out[0]), .in = pk_f32(&call->in[0]), .height = height,
                .width = width, .out_h = y->dim[2], .out_w = y->dim[3], .top = top, .left = left,
-               .mode = mode, .value = back ? 0.0f : (float)call->attr[2].f, .add = pk_adds(call, 0)};
+               .mode = mode, .value = back ? 0.0f : (float)call->attr[2].f,
+               .add = pk_adds(call, 0)};
     pk_parallel(call, x->dim[0] * x->dim[1], pk_max_i64(1, 16384 / (k.out_h * k.out_w)),
                 back ? backward_task : forward_task, &k);
     return PK_OK;

@@ -73,7 +73,8 @@ struct backward_each {
 pk_status prepare(const pk_call *call, const pk_view *x, const pk_view *y, int back, frame *k) {
     const int64_t *pad = call->attr[0].list, mode = call->attr[1].i;
     if (x->ndim != 4 || y->ndim != 4 || x->dim[0] != y->dim[0] || x->dim[1] != y->dim[1])
-        return pk_fail(call, PK_BAD_SHAPE, -1, "image and result need [n, channels, height, width]");
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "image and result need [n, channels, height, width]");
     if ((pad[0] != 2 && pad[0] != 4) || mode < CONSTANT || mode > EDGE)
         return pk_fail(call, PK_BAD_SHAPE, -1, "padding has %lld numbers, mode is %lld",
                        (long long)pad[0], (long long)mode);
@@ -81,8 +82,10 @@ pk_status prepare(const pk_call *call, const pk_view *x, const pk_view *y, int b
     const int64_t left = pad[0] == 2 ? pad[2] : pad[3], right = pad[0] == 2 ? pad[2] : pad[4];
     const int64_t height = x->dim[2], width = x->dim[3];
     if (top < 0 || bottom < 0 || left < 0 || right < 0 || height < 1 || width < 1 ||
+        pk_max_i64(top, bottom) > y->dim[2] || pk_max_i64(left, right) > y->dim[3] ||
         y->dim[2] != top + height + bottom || y->dim[3] != left + width + right)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "paddings %lld, %lld, %lld, %lld of %lldx%lld, y is %lldx%lld",
+        return pk_fail(call, PK_BAD_SHAPE, -1,
+                       "paddings %lld, %lld, %lld, %lld of %lldx%lld, y is %lldx%lld",
                        (long long)top, (long long)bottom, (long long)left, (long long)right,
                        (long long)height, (long long)width, (long long)y->dim[2],
                        (long long)y->dim[3]);

@@ -170,7 +170,8 @@ struct pk_session {
     uint8_t *arena;
     int64_t arena_bytes;
     uint8_t **slot;
-    int64_t *slot_bytes;
+    int64_t *slot_bytes, *slot_at;
+    int32_t *slot_order;        /* two lists, while slots are placed */
     pk_axis_data *axes;
     uint8_t **input_buffer;     /* host, by input */
     int64_t *input_bytes;

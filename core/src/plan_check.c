@@ -213,6 +213,8 @@ static pk_status check_places(const pk_plan *plan, pk_error *error) {
         if (plan->ranges[i].bytes > (uint64_t)PK_MAX_BYTES || plan->ranges[i].dtype > PK_BOOL ||
             plan->ranges[i].klass > PK_RANGE_METRIC)
             FAIL(-1, "range %d is not one", i);
+    for (int32_t i = 0; i < PK_COUNT(plan, SLOTS); i++)
+        if (plan->slots[i].first > plan->slots[i].last) FAIL(-1, "slot %d ends before it begins", i);
     return PK_OK;
 }
 

@@ -24,6 +24,8 @@ static int take_tables(pk_session *s) {
     s->needed = pk_host_zeros(symbols, sizeof *s->needed);
     s->slot = pk_host_zeros(slots, sizeof *s->slot);
     s->slot_bytes = pk_host_zeros(slots, sizeof *s->slot_bytes);
+    s->slot_at = pk_host_zeros(slots, sizeof *s->slot_at);
+    s->slot_order = pk_host_zeros(2 * slots, sizeof *s->slot_order);
     s->axes = pk_host_zeros((uint64_t)PK_COUNT(plan, AXES), sizeof *s->axes);
     s->input_buffer = pk_host_zeros(inputs, sizeof *s->input_buffer);
     s->input_bytes = pk_host_zeros(inputs, sizeof *s->input_bytes);
@@ -32,8 +34,8 @@ static int take_tables(pk_session *s) {
     s->binding_count = PK_COUNT(plan, ENTRIES) * PK_BINDINGS;
     s->bindings = pk_host_zeros((uint64_t)s->binding_count, sizeof *s->bindings);
     if (s->flags & PK_FLAG_PROFILE) s->profile = pk_host_zeros(nodes, sizeof *s->profile);
-    if (!s->capacity || !s->symbols || !s->needed || !s->slot || !s->slot_bytes || !s->axes || !s->input_buffer ||
-        !s->input_bytes || !s->input || !s->repeats || !s->bindings || (!s->profile && (s->flags & PK_FLAG_PROFILE)))
+    if (!s->capacity || !s->symbols || !s->needed || !s->slot || !s->slot_bytes || !s->slot_at ||
+        !s->slot_order || !s->axes || !s->input_buffer || !s->input_bytes || !s->input || !s->repeats || !s->bindings || (!s->profile && (s->flags & PK_FLAG_PROFILE)))
         return 0;
     for (int32_t i = 0; i < PK_COUNT(plan, ENTRIES) * PK_BINDINGS; i++) {
         pk_binding *b = &s->bindings[i];
@@ -94,6 +96,8 @@ void pk_session_free(pk_session *s) {
     pk_release(s->needed);
     pk_release(s->slot);
     pk_release(s->slot_bytes);
+    pk_release(s->slot_at);
+    pk_release(s->slot_order);
     pk_release(s->axes);
     pk_release(s->input_buffer);
     pk_release(s->input_bytes);
@@ -104,11 +108,13 @@ void pk_session_free(pk_session *s) {
 }
 
 /* ---- reserve ---- */
+static int64_t aligned(int64_t bytes) { return (bytes + PK_ALIGN - 1) / PK_ALIGN * PK_ALIGN; }
+
 /* Adds a piece at a 64-byte boundary; 0 when the sum is too large. */
 static int add_piece(int64_t *sum, int64_t bytes, int64_t *place) {
     if (bytes < 0 || bytes > PK_MAX_BYTES) return 0;
     *place = *sum;
-    *sum += (bytes + PK_ALIGN - 1) / PK_ALIGN * PK_ALIGN;
+    *sum += aligned(bytes);
     return *sum <= PK_MAX_BYTES;
 }
 
@@ -151,12 +157,46 @@ static int place_host(pk_session *s, uint8_t *host, uint8_t *mirror, int64_t *su
     return 1;
 }
 
+/* The smallest gap that takes slot i among the placed slots that are needed at the same time; their end if none does.
+ * `placed` is in the order of addresses. */
+static int64_t gap_for(const pk_session *s, const int32_t *placed, int32_t count, int32_t i) {
+    const pk_plan_slot *slots = s->plan->slots;
+    int64_t end = 0, best = -1, least = INT64_MAX;
+    for (int32_t k = 0; k < count; k++) {
+        const int32_t other = placed[k];
+        if (slots[other].last < slots[i].first || slots[i].last < slots[other].first) continue;
+        const int64_t room = s->slot_at[other] - end, behind = s->slot_at[other] + aligned(s->slot_bytes[other]);
+        if (room >= s->slot_bytes[i] && room < least) {
+            least = room;
+            best = end;
+        }
+        if (behind > end) end = behind;
+    }
+    return best >= 0 ? best : end;
+}
+
+/* Places the slots, the largest first: sizes are known here, when slots are needed is known in the plan.  (Greedy by size,
+ * after Pisarchyk and Lee 2020; paddlecli/compiler/memory.py has it too, for its reports.) */
 static int place_slots(pk_session *s, int64_t *sum) {
-    int64_t at;
+    const int32_t slots = PK_COUNT(s->plan, SLOTS);
+    int32_t *queue = s->slot_order, *placed = queue + slots, count = 0;
+    for (int32_t i = 0; i < slots; i++) {
+        int32_t k = count;
+        if (s->slot_bytes[i] > PK_MAX_BYTES) return 0;
+        if (!s->slot_bytes[i]) continue; /* at 0, where it was */
+        for (count++; k && s->slot_bytes[queue[k - 1]] < s->slot_bytes[i]; k--) queue[k] = queue[k - 1];
+        queue[k] = i;
+    }
     *sum = 0;
-    for (int32_t i = 0; i < PK_COUNT(s->plan, SLOTS); i++) {
-        if (!add_piece(sum, s->slot_bytes[i], &at)) return 0;
-        s->slot[i] = s->arena ? s->arena + at : NULL;
+    for (int32_t n = 0; n < count; n++) {
+        const int32_t i = queue[n];
+        const int64_t at = gap_for(s, placed, n, i), end = at + aligned(s->slot_bytes[i]);
+        int32_t k = n;
+        if (end > PK_MAX_BYTES) return 0;
+        if (end > *sum) *sum = end;
+        s->slot_at[i] = at;
+        for (; k && s->slot_at[placed[k - 1]] > at; k--) placed[k] = placed[k - 1];
+        placed[k] = i;
     }
     return 1;
 }
@@ -171,7 +211,8 @@ static int take_memory(pk_session *s) {
     if (!s->host || !s->mirror || !s->arena) return 0;
     s->host_bytes = host;
     s->arena_bytes = arena;
-    return place_host(s, s->host, s->mirror, &host) && place_slots(s, &arena);
+    for (int32_t i = 0; i < PK_COUNT(s->plan, SLOTS); i++) s->slot[i] = s->arena + s->slot_at[i];
+    return place_host(s, s->host, s->mirror, &host);
 }
 
 static int is_given(uint32_t kind) {

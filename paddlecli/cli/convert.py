@@ -116,7 +116,7 @@ def _found(
     """The arrays, the network, and the data set that says how its inputs are read."""
     from paddlecli.cli import sources
     from paddlecli.config.registry import MODELS
-    from paddlecli.engine import convert, elsewhere
+    from paddlecli.engine import convert, elsewhere, modeldir
     from paddlecli.engine.prepare import data_of, fields_of
     from paddlecli.errors import UsageError
     from paddlecli.models.build import build
@@ -126,6 +126,9 @@ def _found(
     if labels is not None:
         raise UsageError("--labels goes with a network's name", hint="the recipe's data have names")
     recipe = sources.load(to, overrides, code)
-    data = data_of(recipe) if folder else None
-    graph = build(recipe, fields_of(recipe) if data is None else data.spec)
+    data, run = data_of(recipe) if folder else None, sources.run_of(to)
+    if run is not None and (run.model / modeldir.GRAPH).is_file():
+        graph = modeldir.read_graph(run.model)
+    else:
+        graph = build(recipe, fields_of(recipe) if data is None else data.spec)
     return convert.convert(weights, rules, convert.shapes_of(graph)), graph, data

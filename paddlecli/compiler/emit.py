@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from paddlecli.compiler.artifact import Argument, Artifact, EntryInfo, MetricInfo, Placement
-from paddlecli.compiler.memory import MemoryPlan, slot_count
+from paddlecli.compiler.memory import MemoryPlan
 from paddlecli.compiler.plan import PlanWriter
 from paddlecli.compiler.storage import key_of
 from paddlecli.graph.ir import Entry, Graph, Item, Loop, Node, Tensor, flat
@@ -25,8 +25,6 @@ def emit(stages: Any, seed: int) -> Artifact:
     for r in stages.storage.ranges:
         writer.range(r.name, r.klass, r.dtype, r.bytes)
     out.axes()
-    for _ in range(max((slot_count(m) for m in stages.memory.values()), default=0)):
-        writer.slot()
     for name in graph.arguments:
         out.argument(name)
     for name in graph.inputs:
@@ -72,6 +70,8 @@ class _Writer:
         self.shared: dict[tuple[str, str], int] = {}
         self.local: dict[int, int] = {}
         self.memory = MemoryPlan()
+        self.slots: dict[int, int] = {}
+        self.clock = 0
         self.keep: list[Tensor] = []
 
     def axes(self) -> None:
@@ -136,12 +136,17 @@ class _Writer:
             return self.w.tensor(t.name, t.spec, t.role, self.index(t.base), part=init)
         if id(t) in self.memory.alias:
             return self.w.tensor(t.name, t.spec, "alias", self.index(self.memory.alias[id(t)]))
-        return self.w.tensor(t.name, t.spec, "slot", self.memory.slots[id(t)])
+        return self.w.tensor(t.name, t.spec, "slot", self.slots[id(t)])
 
     # -- entries -----------------------------------------------------------------------------------
     def entry(self, index: int, entry: Entry, memory: MemoryPlan) -> EntryInfo:
         """Writes one entry."""
         self.local, self.keep, self.memory = {}, [], memory
+        self.slots = {
+            id(v.tensor): self.w.slot(self.clock + v.first, self.clock + v.last)
+            for v in memory.lives
+        }
+        self.clock += 1 + max((v.last for v in memory.lives), default=0)
         first = self.w.node_count()
         for item in entry.items:
             self._item(item)

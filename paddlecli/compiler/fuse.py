@@ -8,6 +8,7 @@ noted with the condition that failed (``plan --stage fused`` prints it).
 product, bias, relu | tanh | sigmoid    ``fc.forward``
 convolution, bias, the same             ``conv2d.forward``, ``sequence_conv.forward``
 batch norm, addition, relu              ``batch_norm`` with ``z`` and ``activation``
+sum of products, bias                   products that add to one tensor, the last with bias
 weight and bias gradient of one product ``fc.backward_wb``
 masks and sums of gradients             :mod:`paddlecli.compiler.fuse_gradients`
 ======================================  ==============================================
@@ -87,7 +88,7 @@ def _fuse(nodes: Sequence[Node], view: _Readers, notes: list[str]) -> list[Node]
             done[id(parts[-1])] = merged
             gone.update(id(p) for p in parts[:-1])
     result = [done.get(id(n), n) for n in nodes if id(n) not in gone]
-    return _weight_and_bias(result)
+    return _weight_and_bias(_sums_of_products(result, view))
 
 
 # -- forward chains --------------------------------------------------------------------------------
@@ -172,6 +173,44 @@ def _origin(parts: Sequence[Node]) -> Origin:
 
 def _flags(node: Node, port: str) -> frozenset[str]:
     return frozenset([port]) if node.accumulate else frozenset()
+
+
+def _sums_of_products(nodes: list[Node], view: _Readers) -> list[Node]:
+    """The products of a sum write where it would: the first assigns, the others add. In a scan most
+    sums have one product before the loop, and stay."""
+    makers = {id(n.outputs[0]): n for n in nodes if n.kernel.full_name == "matmul.forward"}
+    here = {id(n) for n in nodes}
+    replaced: dict[int, Node | None] = {}
+    for node in nodes:
+        parts = [makers.get(id(t)) for t in node.inputs]
+        if node.kernel.full_name != "sum.forward" or node.accumulate or node.guard is not None:
+            continue
+        if node.outputs[0].is_view:
+            continue
+        products = [p for p in parts if p is not None and _joins(p, node, view)]
+        if len(products) < len(parts) or len({id(p) for p in products}) < len(parts):
+            continue
+        products.sort(key=nodes.index)
+        bias = _next(node, view, here)
+        if bias is not None and not (_is_bias(bias, -1) and bias.args["x"] is node.outputs[0]):
+            bias = None
+        ends = [node] if bias is None else [node, bias]
+        target = ends[-1].outputs[0]
+        for product in products:
+            adds = frozenset() if product is products[0] else frozenset(product.results)
+            replaced[id(product)] = replace(product, results={"z": target}, accumulate=adds)
+        if bias is not None:
+            merged = _merged(products[-1], [products[-1], *ends], bias.args["b"], 0)
+            replaced[id(products[-1])] = replace(merged, accumulate=frozenset({"y"}))
+        replaced |= {id(n): None for n in ends}
+    found = [replaced.get(id(n), n) for n in nodes]
+    return [n for n in found if n is not None]
+
+
+def _joins(product: Node, node: Node, view: _Readers) -> bool:
+    """Whether nothing but the sum has to do with what the product gives."""
+    plain = bool(product.attrs["num_flatten_dims"]) and not product.accumulate
+    return plain and product.guard is None and view.only(product.outputs[0]) is node
 
 
 def _norm_chain(node: Node, view: _Readers, here: set[int]) -> tuple[Node, list[Node]] | None:

@@ -1,26 +1,28 @@
-"""Buffers in slots: which temporary tensors may share memory, from lifetimes alone.
+"""Memory of temporary tensors: when each is needed, and which are the same bytes.
 
-Sizes depend on the batch, so Python only says which tensors share a slot; the core sizes a slot as
-its largest tensor. Lifetimes are positions in the list of nodes. Whatever a loop touches lives for
-the whole loop. An output takes over an input's memory where its kernel allows that and nobody reads
-the input later; a reshape is another view of the same bytes.
+Sizes depend on the batch, so Python only says from when to when a tensor lives; the core, which knows
+the sizes, lays those that never meet over each other. Lifetimes are positions in the list of nodes.
+Whatever a loop touches lives for the whole loop. An output takes over an input's memory where its
+kernel allows that and nobody reads the input later; a reshape is another view of the same bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from bisect import insort
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from paddlecli import ops
 from paddlecli.graph.ir import Entry, Loop, Node, Tensor, flat, storage_of
 from paddlecli.ops.spec import DTYPES, Dim, Spec
 
 NOMINAL = {"batch": 64, "total": 2048, "longest": 64, "step_rows": 64, "pairs": 65536}
-"""Sizes assumed where two slots are compared; a wrong guess costs memory, never correctness."""
+"""Sizes assumed in reports, and where plans are compared: a wrong guess costs memory, never
+correctness."""
 
 
 def nominal(dim: Dim) -> int:
-    """A guess of a dimension, for choosing between slots only."""
+    """A guess of a dimension."""
     s = dim.symbol
     if s is None:
         return dim.coefficient
@@ -50,16 +52,15 @@ class Life:
 
 @dataclass
 class MemoryPlan:
-    """Slots of one entry.
+    """Temporaries of one entry.
 
     Attributes:
-        slots: tensor id -> slot number (roots only).
         alias: tensor id -> the tensor whose bytes it shows.
         dropped: ids of nodes that alias their input and need not run.
-        lives: lifetimes of the roots, for the printed stage.
+        lives: lifetimes of those that own their bytes.
+        inplace: how many results take over an input's bytes.
     """
 
-    slots: dict[int, int] = field(default_factory=dict)
     alias: dict[int, Tensor] = field(default_factory=dict)
     dropped: set[int] = field(default_factory=set)
     lives: list[Life] = field(default_factory=list)
@@ -69,16 +70,18 @@ class MemoryPlan:
 def plan_memory(
     entry: Entry, *, inplace: bool = True, views: bool = True, reuse: bool = True
 ) -> MemoryPlan:
-    """Assigns every temporary of the entry to a slot. Each switch turns one saving off (equal bits
-    either way)."""
+    """When every temporary of the entry is needed. Each switch turns one saving off (equal bits either
+    way); without ``reuse`` all are needed to the end."""
     plan = MemoryPlan()
     if views:
         _views(entry, plan)
     lives = _lifetimes(entry, plan)
     if inplace:
         _inplace(entry, plan, lives)
-    _assign(plan, lives, reuse)
     plan.lives = sorted(lives.values(), key=lambda v: (v.first, v.last))
+    if not reuse:
+        end = max((v.last for v in plan.lives), default=0)
+        plan.lives = [replace(v, first=0, last=end) for v in plan.lives]
     return plan
 
 
@@ -191,25 +194,29 @@ def _take_over(
     del lives[id(target)]
 
 
-def _assign(plan: MemoryPlan, lives: dict[int, Life], reuse: bool) -> None:
-    """Greedy by start: the free slot whose guessed size is nearest, else a new one."""
-    sizes: list[int] = []
-    free_at: list[int] = []
-    for life in sorted(lives.values(), key=lambda v: (v.first, -nominal_bytes(v.tensor.spec))):
-        need = nominal_bytes(life.tensor.spec)
-        free = [i for i, end in enumerate(free_at) if end < life.first] if reuse else []
-        if free:
-            fits = [i for i in free if sizes[i] >= need]
-            slot = min(fits, key=lambda i: sizes[i]) if fits else max(free, key=lambda i: sizes[i])
-            sizes[slot] = max(sizes[slot], need)
-        else:
-            slot = len(sizes)
-            sizes.append(need)
-            free_at.append(0)
-        free_at[slot] = life.last
-        plan.slots[id(life.tensor)] = slot
+def placed(sizes: Sequence[int], lives: Sequence[Life]) -> tuple[list[int], int]:
+    """Where the core puts temporaries of these sizes, and how much memory they take in all.
+
+    The largest first, each in the smallest gap among those that are alive with it: greedy by size,
+    after Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference".
+    ``place_slots`` of core/src/session.c is the same.
+    """
+    places = [0] * len(lives)
+    order: list[int] = []
+    for i in sorted(range(len(lives)), key=lambda i: -sizes[i]):
+        own, end, best, least = lives[i], 0, -1, 0
+        for k in order:
+            if lives[k].last < own.first or own.last < lives[k].first:
+                continue
+            room = places[k] - end
+            if room >= sizes[i] and (best < 0 or room < least):
+                best, least = end, room
+            end = max(end, places[k] + sizes[k])
+        places[i] = best if best >= 0 else end
+        insort(order, i, key=lambda k: places[k])
+    return places, max((p + n for p, n in zip(places, sizes, strict=True)), default=0)
 
 
-def slot_count(plan: MemoryPlan) -> int:
-    """Number of slots."""
-    return 1 + max(plan.slots.values(), default=-1)
+def nominal_total(plan: MemoryPlan) -> int:
+    """Bytes of an entry's temporaries at the nominal sizes."""
+    return placed([nominal_bytes(v.tensor.spec) for v in plan.lives], plan.lives)[1]

@@ -1,9 +1,9 @@
 """From a forward graph to a plan: the passes in order, each a pure function whose result can be
 printed.
 
-``differentiate -> add_updates -> prune -> hoist -> fuse -> layout -> memory -> bytes``. Every pass
-that could be left out has a switch in :class:`Passes`; ``PADDLECLI_DEBUG=3`` prints the graph after
-each.
+``differentiate -> add_updates -> prune -> hoist -> fuse -> layout -> recompute -> memory -> bytes``.
+Every pass that could be left out has a switch in :class:`Passes`; ``PADDLECLI_DEBUG=3`` prints the
+graph after each.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from paddlecli.compiler.hoist import hoist
 from paddlecli.compiler.layout import layout
 from paddlecli.compiler.memory import MemoryPlan, plan_memory
 from paddlecli.compiler.optimizer import table_notes
+from paddlecli.compiler.recompute import Recompute, Recomputed, recompute
 from paddlecli.compiler.storage import Storage, assign, segment
 from paddlecli.compiler.update import add_updates, read_averages, split_accumulation
 from paddlecli.graph.autodiff import differentiate
@@ -29,7 +30,8 @@ from paddlecli.graph.prune import prune
 
 @dataclass(frozen=True)
 class Passes:
-    """Switches. ``fuse`` and ``hoist`` change bits within a tolerance; the others never do."""
+    """Switches. ``fuse`` and ``hoist`` change bits within a tolerance; the others never do.
+    ``recompute`` is a recipe's ``train.recompute``: nothing, ``auto`` or patterns of layer paths."""
 
     hoist: bool = True
     fuse: bool = True
@@ -37,6 +39,7 @@ class Passes:
     inplace: bool = True
     views: bool = True
     reuse: bool = True
+    recompute: Recompute = "none"
 
 
 @dataclass
@@ -48,6 +51,7 @@ class Stages:
     fused: Graph
     storage: Storage
     memory: Mapping[str, MemoryPlan]
+    recomputed: Mapping[str, Recomputed] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -79,11 +83,17 @@ def run_passes(
         if wanted:
             fused = replace(fused, entries={k: step(e) for k, e in fused.entries.items()})
             _debug(name, fused)
+    recomputed: dict[str, Recomputed] = {}
+    if passes.recompute != "none":
+        found = {k: recompute(e, passes.recompute) for k, e in fused.entries.items()}
+        fused = replace(fused, entries={k: e for k, (e, _) in found.items()})
+        recomputed = {k: r for k, (_, r) in found.items()}
+        _debug("recompute", fused)
     memory = {
         k: plan_memory(e, inplace=passes.inplace, views=passes.views, reuse=passes.reuse)
         for k, e in fused.entries.items()
     }
-    return Stages(graph, gradients, fused, storage, memory, notes)
+    return Stages(graph, gradients, fused, storage, memory, recomputed, notes)
 
 
 def compile_graph(

@@ -48,7 +48,7 @@ class PlanWriter(SizeTables):
         self._lists: list[int] = []
         self._list_at: dict[tuple[int, ...], int] = {}
         self._entries: list[_Entry] = []
-        self._slots = 0
+        self._slots: list[bytes] = []
         self._ranges: list[bytes] = []
         self._inputs: dict[str, tuple[int, Axis | None]] = {}
         self._arguments: list[tuple[str, int]] = []
@@ -64,10 +64,11 @@ class PlanWriter(SizeTables):
             self._constants += data
         return self._constant_at[data]
 
-    def slot(self) -> int:
-        """Index of a new slot; it is as large as its largest tensor."""
-        self._slots += 1
-        return self._slots - 1
+    def slot(self, first: int = 0, last: int = 0) -> int:
+        """Index of a new slot, as large as its largest tensor. Two slots share memory where their
+        times, both ends included, have nothing in common."""
+        self._slots.append(r.SLOT.pack(first, last))
+        return len(self._slots) - 1
 
     def range(self, name: str, klass: str, dtype: str, size: int) -> int:
         """Index of a new range of ``size`` bytes; ``klass`` is one of
@@ -391,7 +392,7 @@ class PlanWriter(SizeTables):
                 r.ATTRS: b"".join(self._attrs),
                 r.LISTS: b"".join(map(r.LIST.pack, self._lists)),
                 r.ENTRIES: b"".join(entries),
-                r.SLOTS: r.SLOT.pack(0, 0) * self._slots,
+                r.SLOTS: b"".join(self._slots),
                 r.RANGES: b"".join(self._ranges),
                 r.INPUTS: b"".join(inputs),
                 r.ARGUMENTS: b"".join(arguments),

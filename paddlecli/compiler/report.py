@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paddlecli.compiler.memory import MemoryPlan, nominal_bytes, slot_count
+from paddlecli.compiler.memory import MemoryPlan, nominal_bytes, placed
 from paddlecli.compiler.pipeline import Stages
 from paddlecli.graph.ir import Entry, Loop
 
@@ -22,16 +22,15 @@ def show_memory(stages: Stages) -> str:
 
 
 def _entry(entry: Entry, plan: MemoryPlan) -> Iterator[str]:
-    shared = f"{len(plan.lives)} temporaries in {slot_count(plan)} slots"
-    yield f"entry {entry.name}: {shared}, {plan.inplace} in place, {len(plan.dropped)} views"
-    apart = sum(nominal_bytes(v.tensor.spec) for v in plan.lives)
-    sizes: dict[int, int] = {}
-    for life in plan.lives:
-        t, slot = life.tensor, plan.slots[id(life.tensor)]
-        sizes[slot] = max(sizes.get(slot, 0), nominal_bytes(t.spec))
-        yield f"  slot {slot}  nodes {life.first}-{life.last}  {t.spec}  {t.name}"
-    if apart:
-        yield f"  at batch 64: {sum(sizes.values())} bytes in slots, {apart} without sharing"
+    count = f"{len(plan.lives)} temporaries"
+    yield f"entry {entry.name}: {count}, {plan.inplace} in place, {len(plan.dropped)} views"
+    sizes = [nominal_bytes(v.tensor.spec) for v in plan.lives]
+    places, whole = placed(sizes, plan.lives)
+    for life, place in zip(plan.lives, places, strict=True):
+        t = life.tensor
+        yield f"  at {place}  nodes {life.first}-{life.last}  {t.spec}  {t.name}"
+    if whole:
+        yield f"  at batch 64: {whole} bytes, {sum(sizes)} without sharing"
     for item in entry.items:
         if isinstance(item, Loop) and item.kind == "scan" and item.axis is not None:
             over = f"{item.axis.name}{' reversed' if item.reverse else ''}"

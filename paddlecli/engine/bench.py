@@ -89,7 +89,7 @@ def bench(
         graph, artifact, calls = prepared.graph, prepared.artifact, prepared.calls
         rates = LearningRates(recipe, steps, max(1, len(split) // size))
     machine = Machine(artifact, threads=threads, profile=profile)
-    machine.write(graph.starts(recipe.train.seed))
+    machine.write(graph.starts(recipe.train.seed, zeros=False))
     runner = _Runner(machine, Maker(artifact, calls, spec, split, size, rates))
     runner.run(1)
     startup = since_process_start()

@@ -168,7 +168,7 @@ def _machine(prepared: Prepared, options: Options) -> Machine:
 
 def _begin(prepared: Prepared, machine: Machine, start: initial.Start | None) -> None:
     """Sets the machine to where step 1 begins."""
-    machine.write(prepared.graph.starts(prepared.recipe.train.seed))
+    machine.write(prepared.graph.starts(prepared.recipe.train.seed, zeros=False))
     if start is not None:
         machine.write(start.values)
 

@@ -188,7 +188,7 @@ def _refuse(recipe: Recipe, path: Path, differences: tuple[Difference, ...], fit
     own = [d.name for d in differences if d.network is not None] or [d.name for d in differences]
     layers = _folders(own) if len(_folders(own)) <= 3 else ["LAYER/*"]
     advice = (
-        f"for a new head, `train: {{init_skip: [{', '.join(layers)}]}}` loads all others; --allow-partial "
+        f"for a new head, -o 'train.init_skip=[{', '.join(layers)}]' loads all others; --allow-partial "
         "(train.allow_partial) takes what fits; either way the rest keeps its initial values"
     )
     raise RunError(

@@ -109,6 +109,8 @@ class Trainer:
         except BaseException:
             self.callbacks.end("failed")
             raise
+        if self.place.step > self._first:
+            self._clock("end", status=status)
         self.callbacks.end(status)
         return status
 
@@ -193,7 +195,7 @@ class Trainer:
         if self._ahead is not None:
             order = self.loader.order(place.epoch)
             return self._ahead.make(order, place.batch, count, place.step, most, place.epoch)
-        return self._stock.take(place.epoch, place.batch, place.step, count, self._pace.fitting)
+        return self._stock.take(place.epoch, place.batch, place.step, count)
 
     def _certain(self, step: int) -> int:
         """Whole epochs from iteration `step` on that are trained at rates known now; early stopping may still end them."""
@@ -326,9 +328,7 @@ class Trainer:
             )
             place.latest[measured.split], place.measured = measured.metrics, place.step
             text += f"  {measured.split} {listed(measured.metrics)}"
-        self.means.log.time("epoch", place.step, {"epoch": epoch, "seconds": round(time.monotonic() - self._began, 4),
-                                                  "samples_per_second": round(self.samples_per_second, 1),
-                                                  "data_wait": self._data_wait()})  # fmt: skip
+        self._clock("epoch", epoch=epoch)
         self.means.run.say(text)
         self.means.display.result(text)
         self._leave_epoch(whole)
@@ -343,11 +343,15 @@ class Trainer:
         if improved or self._due_by_epochs(whole):
             self._save(value)
 
-    def _data_wait(self) -> float:
-        """Share of the time of training steps since the last time of asking that was spent waiting for their rows."""
-        waited, stepping = self._waited, self._stepping
+    def _clock(self, event: str, **values: int | str) -> None:
+        """Notes the time of an event, and the share of the time of steps since the last one that was spent waiting for
+        their rows."""
+        share = self._waited / self._stepping if self._stepping else 0.0
         self._waited = self._stepping = 0.0
-        return round(waited / stepping, 4) if stepping else 0.0
+        self.means.log.time(event, self.place.step, {
+            **values, "seconds": round(time.monotonic() - self._began, 4),
+            "samples_per_second": round(self.samples_per_second, 1), "data_wait": round(share, 4),
+        })  # fmt: skip
 
     def _train_metrics(self) -> dict[str, float]:
         """Means by sample of the epoch in progress."""

@@ -93,6 +93,15 @@ def needed(graph: Graph) -> list[str]:
     return sorted(used | {t.name for t in entry.outputs.values() if t.role == "input"})
 
 
+def abilities(graph: Graph) -> frozenset[str]:
+    """What a network can do: its roles, and `samples` where it predicts without reading a value."""
+    from paddlecli.graph.prune import values_read
+
+    entry = graph.entries.get(graph.roles.get("predict", ""))
+    drawn = entry is not None and not values_read(entry)
+    return frozenset(graph.roles) | ({"samples"} if drawn else set())
+
+
 def _write_vocabularies(folder: Path, tables: Mapping[str, Any]) -> dict[str, Any]:
     """Writes the words to files; gives the files' names and the entries for unknown words."""
     found = {}

@@ -147,7 +147,7 @@ def commands(run: str, roles: frozenset[str]) -> Iterator[str]:
     """Lines with what can be done with a model; `run` is quoted for the shell."""
     uses = {
         "evaluate": f"paddlecli evaluate {run}",
-        "predict": f"paddlecli predict {run} INPUT",
+        "predict": f"paddlecli predict {run} {'--samples 64' if 'samples' in roles else 'INPUT'}",
     }
     yield from (f"{role:9} {line}" for role, line in uses.items() if role in roles)
 

@@ -288,11 +288,6 @@ class Pace:
         self._target = seconds
         self._count = 1
 
-    @property
-    def fitting(self) -> int:
-        """Iterations of a request that nothing ends earlier."""
-        return self._count
-
     def count(self, most: int) -> int:
         """Iterations of the next request, at most `most`."""
         return max(1, min(self._count, most))

@@ -207,7 +207,7 @@ class Details:
         losses: (step, loss) of the training, in order.
         checkpoints: by rising step.
         saved: which parameters `model/` holds; empty without any.
-        roles: what the network can do: `evaluate`, `predict`.
+        roles: what the network can do: `evaluate`, `predict`, and `samples` if it predicts from nothing.
     """
 
     info: RunInfo
@@ -294,7 +294,7 @@ def _model(run: RunDir) -> tuple[str, frozenset[str]]:
     except Exception:  # whatever is wrong with the weights, the rest can be shown
         return "damaged", frozenset()
     try:
-        return saved, frozenset(modeldir.read_graph(run.model).roles if saved else ())
+        return saved, modeldir.abilities(modeldir.read_graph(run.model)) if saved else frozenset()
     except RunError as error:  # ops of users' own code are not known here
         return saved if " uses the op " in error.message else "damaged", frozenset()
 

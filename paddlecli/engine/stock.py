@@ -1,5 +1,5 @@
-"""Data in memory: the requests of many short epochs are made together, so that a step of a few microseconds does not wait
-longer for its row numbers than it takes."""
+"""Data in memory: the row numbers and arguments of whole epochs are made ahead in a thread, those of short epochs many
+together, so that a step of a few microseconds does not wait longer for them than it takes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _GROWTH = 4
 
 
 class Stock:
-    """Makes the requests of a training whose rows the core gathers: a block of whole epochs at a time, and the block behind it
-    in a thread.
+    """Makes the requests of a training whose rows the core gathers: a block of whole epochs at a time, the block behind it in
+    a thread and larger.
 
     Args:
         maker: makes them.
@@ -36,24 +36,23 @@ class Stock:
         self._held: list[Work] = []
         self._next: tuple[int, Future[list[Work]]] | None = None
 
-    def take(self, epoch: int, batch: int, step: int, count: int, wanted: int) -> Work:
+    def take(self, epoch: int, batch: int, step: int, count: int) -> Work:
         """`count` iterations from batch `batch` of an epoch on, as `Maker.make` makes them; the first is iteration `step` of
-        the training. `wanted` of them would do for a request if the epoch did not end."""
+        the training."""
         held = 0 <= epoch - self._first < len(self._held)
-        if not held and (batch or not self._fill(epoch, step, wanted // self._size)):
+        if not held and (batch or not self._fill(epoch, step)):
             return self._maker.make(self._loader.order(epoch), batch, count, step)
         whole = self._held[epoch - self._first]
         return whole if count == self._size else whole.part(batch, count)
 
-    def _fill(self, epoch: int, step: int, wanted: int) -> bool:
+    def _fill(self, epoch: int, step: int) -> bool:
         made, self._next = self._next, None
         if made is not None and made[0] == epoch:
             block = made[1].result()
         else:
-            together = self._epochs(step, wanted)
-            if not together:
+            if not self._epochs(step, 1):
                 return False
-            block = self._make(epoch, step, together)
+            block = self._make(epoch, step, 1)
         self._first, self._held = epoch, block
         epoch, step = epoch + len(block), step + len(block) * self._size
         together = self._epochs(step, _GROWTH * len(block))
@@ -62,9 +61,8 @@ class Stock:
         return True
 
     def _epochs(self, step: int, wanted: int) -> int:
-        """How many are made together from an iteration on; one alone is not worth it."""
-        found = min(wanted, self._most, self._certain(step))
-        return found if found > 1 else 0
+        """How many are made together from an iteration on."""
+        return max(min(wanted, self._most, self._certain(step)), 0)
 
     def _make(self, epoch: int, step: int, count: int) -> list[Work]:
         return alike(self._maker.epochs(self._loader.orders(epoch, count), step), count)

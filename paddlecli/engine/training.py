@@ -223,7 +223,7 @@ class Training:
             exit_code=code,
             saved=modeldir.saved_as(self.run.model),
             profile=self.machine.profile(),
-            roles=frozenset(self.prepared.graph.roles),
+            roles=modeldir.abilities(self.prepared.graph),
             expectations=expectations(recipe, metrics, changed) if status == "completed" else (),
             notes=(told, *notes) if told else notes,
         )

@@ -286,19 +286,22 @@ class Graph:
         """Arrays of all parameters and states before training, by name."""
         return dict(self.starts(seed))
 
-    def starts(self, seed: int) -> Iterator[tuple[str, Any]]:
-        """The same name by name: who takes them one at a time never holds them all."""
+    def starts(self, seed: int, zeros: bool = True) -> Iterator[tuple[str, Any]]:
+        """The same name by name: who takes them one at a time never holds them all. Without
+        ``zeros`` only those that are not 0 everywhere: new memory is, and stays untouched."""
         import numpy as np
 
-        from paddlecli.models.initializers import initialise
+        from paddlecli.models.initializers import initialise, is_zero
 
         for name, t in self.parameters.items():
             shape = tuple(d.coefficient for d in t.spec.shape)
             kind = t.info.initializer if t.info else {"name": "constant"}
-            yield name, initialise(kind, shape, seed, name)
+            if zeros or not is_zero(kind):
+                yield name, initialise(kind, shape, seed, name)
         for name, t in self.states.items():
             shape = tuple(d.coefficient for d in t.spec.shape)
-            yield name, np.full(shape, t.initial, NUMPY[t.spec.dtype])
+            if zeros or t.initial:
+                yield name, np.full(shape, t.initial, NUMPY[t.spec.dtype])
 
 
 NUMPY = {

@@ -95,6 +95,12 @@ def initialise(spec: str | Mapping[str, Any], shape: Sequence[int], seed: int, n
     return np.ascontiguousarray(values, np.float32)
 
 
+def is_zero(spec: str | Mapping[str, Any]) -> bool:
+    """Whether the initialiser makes zeros of every shape."""
+    kind, arguments = _call(spec)
+    return kind == "constant" and not arguments.get("value", 0.0)
+
+
 def _call(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if isinstance(spec, str):
         return spec, {}
@@ -124,7 +130,7 @@ def constant(shape: Shape, stream: Stream, *, value: float = 0.0) -> Array:
     """One value everywhere."""
     import numpy as np
 
-    return np.full(shape, value)
+    return np.full(shape, value, np.float32)
 
 
 @INITIALIZERS.register("uniform")

@@ -20,9 +20,10 @@ def pixel_cross_entropy(
     net: Network, logits: Tensor, label: Tensor, *, ignore_index: int = -100
 ) -> Tensor:
     """Cross-entropy of the softmax over the channels of logits [N, classes, H, W] against a class for
-    each pixel, label [N, H, W]; the mean over all pixels.
+    each pixel, label [N, H, W]; the mean over the pixels.
 
-    ``ignore_index``: pixels of this label count as zeros.
+    Pixels whose label is ``ignore_index`` count as nothing when it is a class (>= 0), and as zeros
+    otherwise.
     """
     with net.layer("pixel_cross_entropy"):
         _check_pixels(net, "pixel_cross_entropy", logits, label)
@@ -30,7 +31,15 @@ def pixel_cross_entropy(
             "softmax_with_cross_entropy", logits, label, None, soft_label=False, axis=1,
             ignore_index=ignore_index,
         )[0]  # fmt: skip
-        return losses.finish(net, values, logits, label)
+        if ignore_index < 0:
+            return losses.finish(net, values, logits, label)
+        name = next((n for n, t in net.used.items() if t is label), None)
+        if name is None:
+            text = f"ignore_index {ignore_index} needs labels that are an input of the network"
+            raise fault(net.origin, f"[pixel_cross_entropy] {text}")
+        net.prediction, net.target = logits, label
+        counted = net.apply("label_mask", label, ignore_index=ignore_index)
+        return net.loss(values, net.loss_name, f"labels:{name}:{ignore_index}", counted)
 
 
 def _check_pixels(net: Network, loss: str, logits: Tensor, label: Tensor) -> None:

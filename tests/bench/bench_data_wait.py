@@ -25,14 +25,15 @@ MOST = 0.05
 
 
 def wait_of(recipe: str, threads: int, seconds: float) -> float:
-    """The share in the epochs that ended, each as long as it is; of the first one where that is all."""
+    """The mean of the epochs that ended; of the part of one where none did."""
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        some = ["train.eval_every=0", "checkpoint.every_epochs=0", "~expect"]
+        some = ["train.eval_every=0", "checkpoint.every_epochs=0"]
         fit(recipe, some, run_dir=run, threads=threads, max_seconds=seconds)
         lines = [json.loads(line) for line in (run / "timing.jsonl").read_text().splitlines()]
     shares = [line["data_wait"] for line in lines if line["event"] == "epoch"]
-    return sum(shares) / len(shares) if shares else float("nan")
+    shares = shares or [lines[-1]["data_wait"]]
+    return float(sum(shares) / len(shares))
 
 
 def main() -> int:
@@ -50,7 +51,7 @@ def main() -> int:
             print(f"{recipe:40}passed over: {error.message}")
             continue
         late |= share > MOST
-        print(f"{recipe:40}{share:8.2%}")
+        print(f"{recipe:40}{share:8.2%}", flush=True)
     return int(late)
 
 

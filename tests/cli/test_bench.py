@@ -34,6 +34,17 @@ def test_profile(tmp_path: Path) -> None:
     assert "kernel" in done.stderr
 
 
+def test_predict(tmp_path: Path) -> None:
+    """Forward passes alone; the recipe need not be one that trains."""
+    text = (tmp_path / recipe(tmp_path)).read_text()
+    untrained = recipe(tmp_path, text.replace("optimizer: {name: adam, learning_rate: 0.01}\n", ""))
+    done = run(tmp_path, "bench", untrained, "--predict", "--steps", "20", "--profile", "--json")
+    found = strict(done.stdout)
+    assert found["steps"] == 20 and found["ms_per_step_median"] > 0
+    kernels = [row["name"].split()[0] for row in found["profile"]]
+    assert kernels and all(k.endswith(".forward") for k in kernels)
+
+
 def test_no_optimizer(tmp_path: Path) -> None:
     text = (
         (tmp_path / recipe(tmp_path))

@@ -155,6 +155,9 @@ def test_training_starts_from_it(
     for name, value in load_file("run/model/model.safetensors").items():
         if not name.endswith(("mean", "variance")):
             np.testing.assert_array_equal(value, first[name])
+    assert main(["convert", str(source), "--to", "./run", "--output", "again"]) == 0
+    again = load_file("again/model.safetensors")
+    assert all(np.array_equal(again[name], first[name]) for name in first)
     capsys.readouterr()
     assert main(["train", "./two.yaml", "--run-dir", "other", "--allow-partial"]) == 0
     assert "260 arrays taken, 2 not" in capsys.readouterr().err

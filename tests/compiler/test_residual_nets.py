@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from null.world import draw, graph_of, recipe_of
 from road import Road, close
 
 from paddlecli.compiler.groups import OptimizerSpec
+from paddlecli.compiler.optimizer import optimizers
 from paddlecli.compiler.pipeline import Passes, run_passes
-from paddlecli.engine.prepare import optimizers
 from paddlecli.graph.ir import Entry, Graph, flat
 
 RECIPE = """
@@ -41,7 +40,9 @@ def kernels(entry: Entry) -> Counter[str]:
 
 def test_what_is_fused(network: Network) -> None:
     """The stem's and the first block's relu are masks of batch norms alone; behind the identity block both ways are read."""
-    found = {fuse: run_passes(*network, replace(Passes(), fuse=fuse)).fused for fuse in (True, False)}
+    found = {
+        fuse: run_passes(*network, replace(Passes(), fuse=fuse)).fused for fuse in (True, False)
+    }
     with_, without = (kernels(found[f].entries["train_step"]) for f in (True, False))
     assert without["relu.forward"] == 7 and without["add.forward"] == 3
     assert not with_["relu.forward"] and not with_["add.forward"] and not with_["sum.forward"]

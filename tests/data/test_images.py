@@ -189,6 +189,21 @@ def test_colour_pictures() -> None:
     assert made.array[:, 16, 16].tolist() == [250, 10, 30]
 
 
+@pytest.mark.parametrize("kind", ["palette", "alpha", "sixteen", "cmyk", "grey"])
+def test_colour_networks_take_every_kind(kind: str) -> None:
+    """Sixteen bits are scaled, what is transparent is white, the rest keeps its colours."""
+    plain = Image.new("RGB", (8, 8), (200, 200, 200))
+    made = {
+        "palette": lambda: encoded(plain.quantize(2)),
+        "alpha": lambda: encoded(Image.new("RGBA", (8, 8), (10, 20, 30, 0))),
+        "sixteen": lambda: encoded(Image.fromarray(np.full((8, 8), 200 * 257, np.uint16))),
+        "cmyk": lambda: encoded(Image.new("CMYK", (8, 8), (55, 55, 55, 0)), "TIFF"),
+        "grey": lambda: encoded(plain.convert("L")),
+    }
+    found = picture(made[kind](), "test", (3, 4, 4)).array
+    assert (found == (255 if kind == "alpha" else 200)).all()
+
+
 def test_one_pixel_of_ink() -> None:
     image = Image.new("L", (28, 28), 255)
     image.putpixel((3, 4), 0)

@@ -330,3 +330,33 @@ def test_predict_sees_what_evaluation_sees(folder: Path) -> None:
     np.testing.assert_array_equal(second.arrays["image"], expected[1])
     assert broken.error is not None and "not a picture" in broken.error
     assert len(list(read_inputs(kept, [str(folder / "class 9")]))) == 6
+
+
+def test_photographs_are_decoded_smaller(tmp_path: Path) -> None:
+    """At a half, a quarter or an eighth, by the file and the setting alone; close to scaling the whole."""
+    small = np.random.default_rng(0).integers(0, 255, (15, 20, 3), dtype=np.uint8)
+    photo = Image.fromarray(small).resize((800, 600), Image.Resampling.BICUBIC)
+    photo.save(tmp_path / "a.jpg", quality=95)
+    photo.save(tmp_path / "a.png")
+    source = str(tmp_path / "list.csv")
+    for least, size in ((400, (600, 800)), (300, (300, 400)), (151, (300, 400)), (150, (150, 200)), (9, (75, 100))):
+        assert Decode(reduce_to=least).open("a.jpg", source).shape == (*size, 3), least
+    assert Decode(reduce_to=9).open("a.png", source).shape == (600, 800, 3)
+    fast = Decode(reduce_to=150).open("a.jpg", source)
+    np.testing.assert_array_equal(fast, Decode(reduce_to=150).open("a.jpg", source))
+    whole = Decode().open("a.jpg", source)
+    scaled = np.asarray(Image.fromarray(whole).resize((200, 150), Image.Resampling.BOX), np.float64)
+    assert np.abs(fast - scaled).mean() < 1.0
+
+
+def test_prediction_decodes_as_training_does(tmp_path: Path) -> None:
+    small = np.random.default_rng(1).integers(0, 255, (15, 20, 3), dtype=np.uint8)
+    for name in ("a", "b"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        photo = Image.fromarray(small).resize((800, 600), Image.Resampling.BICUBIC)
+        photo.save(tmp_path / "photos" / name / "1.jpg", quality=95)
+    data = opened(tmp_path / "photos", reduce_to=100, transforms=[{"resize": {"size": [64]}}])
+    records = list(read_inputs(data.preprocessing(), [str(tmp_path / "photos" / "a" / "1.jpg")]))
+    np.testing.assert_array_equal(records[0].arrays["image"], data["train"].columns["image"].values[0])
+    plain = opened(tmp_path / "photos", transforms=[{"resize": {"size": [64]}}])["train"].columns["image"].values
+    assert (plain != data["train"].columns["image"].values).any()

@@ -14,15 +14,17 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
+from paddlecli import predict
 from paddlecli.config.load import load_recipe
 from paddlecli.config.recipe import Recipe
 from paddlecli.data.opening import open_dataset
 from paddlecli.engine import balance
 from paddlecli.engine.evaluate import evaluate
 from paddlecli.engine.fit import Options, changes, fit, resume
-from paddlecli.engine.prepare import data_of
+from paddlecli.engine.prepare import data_of, fields_of
 from paddlecli.engine.rundir import RunDir
 from paddlecli.errors import ConfigError, RunError
+from paddlecli.models.build import build
 
 from .test_training import StopAt
 from .tiny_runs import MLP, MakeRecipe, events, same_results
@@ -90,7 +92,7 @@ def first_batch() -> tuple[NDArray[Any], NDArray[Any]]:
 
 def started(recipe: Recipe, path: Path, **more: Any) -> tuple[Arrays, Arrays]:
     """Weights before and after a training."""
-    from paddlecli.engine.prepare import fields_of, prepare
+    from paddlecli.engine.prepare import prepare
 
     graph = prepare(recipe, fields_of(recipe)).graph
     before = graph.initial_values(recipe.train.seed)
@@ -280,6 +282,21 @@ def test_averages_of_batches_that_are_cut(tiny: MakeRecipe, tmp_path: Path) -> N
         np.testing.assert_allclose(a[name], b[name], atol=1e-5)
 
 
+def test_averages_of_several_networks(tmp_path: Path) -> None:
+    """Each optimizer's parameters have theirs, and a run that is continued has the same bits."""
+    path = Path(__file__).parents[1] / "tracers" / "two_networks.yaml"
+    recipe = load_recipe(path, ["train.ema={decay: 0.9}", "train.epochs=2"])
+    run = fit(recipe, Options(run_dir=tmp_path / "whole")).run_dir
+    saved = load_file(sorted((run / "checkpoints").glob("step-*"))[-1] / "optimizer.safetensors")
+    model = load_file(run / "model" / "model.safetensors")
+    trained = {n.removeprefix("trained:") for n in saved if n.startswith("trained:")}
+    assert trained == {n for n in model if f"trained:{n}" in saved} and len(trained) > 2
+    assert all((saved[f"trained:{n}"] != model[n]).any() for n in trained)
+    fit(recipe, Options(run_dir=tmp_path / "cut"), StopAt(3))
+    resume(RunDir(tmp_path / "cut"))
+    same_results(run, tmp_path / "cut")
+
+
 def test_averages_of_a_row_sparse_table(tmp_path: Path) -> None:
     """Rows that no batch touches keep their initial values, and so do their averages."""
     text = """
@@ -321,7 +338,7 @@ def test_a_new_head(tiny: MakeRecipe, tmp_path: Path) -> None:
     init = f"train.init_from={source}"
     with pytest.raises(RunError, match=r"(?s)shape +logits/b +7 +4.*logits/w +16x7 +16x4") as found:
         fit(load_recipe(other, [init]), Options(run_dir=tmp_path / "bad"))
-    assert "train: {init_skip: [logits/*]}" in (found.value.hint or "")
+    assert "-o 'train.init_skip=[logits/*]'" in (found.value.hint or "")
     assert not (tmp_path / "bad").exists()
     steps = ["train.max_steps=1", "optimizer.learning_rate=1e-20"]
     recipe = load_recipe(other, [init, "train.init_skip=[logits/*]", *steps])
@@ -459,3 +476,26 @@ train: {epochs: 1, batch_size: 30, max_steps: 1, shuffle: none, eval_split: trai
         ConfigError, match=r"(?s)no class `lihgt`.*key: train.class_weights.*dark, light.*`light`"
     ):
         fit(wrong, Options(run_dir=tmp_path / "wrong"))
+
+
+def test_the_shipped_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From weights for other classes: what is frozen keeps its bits, the head is new, and the model answers."""
+    from safetensors.numpy import save_file
+
+    monkeypatch.chdir(tmp_path)
+    own_files.write(tmp_path)
+    size = "data.transforms=[{random_resized_crop: {size: [32]}}, flip, {normalise: {mean: [124, 116, 104], std: [58, 57, 57]}}]"
+    common = [size, "data.train=pictures", "train.epochs=3", "checkpoint.every_epochs=0"]
+    graph_recipe = load_recipe("own_data/finetune_pictures", [*common, "~train.init_from", "~train.init_skip"])
+    before = dict(build(graph_recipe, fields_of(graph_recipe)).initial_values(7))
+    before |= {"fc/w": np.zeros((512, 1000), np.float32), "fc/b": np.zeros(1000, np.float32)}
+    save_file(before, tmp_path / "resnet18.safetensors")
+    recipe = load_recipe("own_data/finetune_pictures", [*common, "train.init_from=./resnet18.safetensors"])
+    fit(recipe, Options(run_dir=tmp_path / "run"))
+    folder = tmp_path / "run" / "checkpoints" / "step-00000003"
+    saved = load_file(folder / "model.safetensors") | load_file(folder / "optimizer.safetensors")
+    for name in ("conv1/w", "layer2/1/bn2/w", "layer2/1/bn2/mean"):
+        np.testing.assert_array_equal(saved[name], before[name])
+    assert saved["fc/w"].shape == (512, 2) and (saved["trained:fc/w"] != saved["fc/w"]).any()
+    answers = [p.as_dict() for p in predict(tmp_path / "run" / "model", ["pictures"])]
+    assert len(answers) == 30 and {a["label"] for a in answers} <= {"dark", "light"}

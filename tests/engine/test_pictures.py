@@ -271,3 +271,31 @@ def test_spread_of_an_output(tiny: MakeRecipe, tmp_path: Path) -> None:
     (found,) = events(tmp_path / "run", "evaluation")
     order = [found[f"s_{k}"] for k in ("min", "q1", "median", "q3", "max")]
     assert order == sorted(order) and order[0] < found["s_mean"] < order[-1]
+
+
+def test_the_next_command_is_told(trained: Path) -> None:
+    from paddlecli.engine.modeldir import abilities, read_graph
+    from paddlecli.engine.report import commands
+
+    can = abilities(read_graph(trained / "model"))
+    assert list(commands("RUN", can)) == ["predict   paddlecli predict RUN --samples 64"]
+    with pytest.raises(UsageError, match="no input given") as caught:
+        api.predict(str(trained))
+    assert "--samples" in str(caught.value.hint)
+
+
+def test_on_the_command_line(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from paddlecli.cli.app import main
+
+    grid, run = str(tmp_path / "new" / "grid.png"), str(trained)
+    assert main(["predict", run, "--samples", "2", "--grid", grid]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("sample 1: 8x8, min ") and second.startswith("sample 2: ")
+    assert Path(grid).is_file()
+    assert main(["predict", run, "--samples", "1", "--pictures", str(tmp_path), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["picture"] == str(tmp_path / "00001-sample_1.png")
+    assert main(["predict", run, "--samples", "1", "--grid", str(tmp_path)]) != 0  # a folder
+    assert "cannot be written" in capsys.readouterr().err

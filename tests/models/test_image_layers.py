@@ -132,3 +132,32 @@ def test_whose_values_are_read(tmp_path: Path) -> None:
         text = f"{HEAD}{rows}  outputs: {{o: {name}}}\n"
         made[name] = values_read(graph_of(recipe_of(text, tmp_path)).entries["predict"])
     assert made == {"noise": set(), "sum": {"i"}}
+
+
+def test_unet_on_photographs(tmp_path: Path) -> None:
+    """Masks of bytes, and pixels that a loss leaves out."""
+    text = """
+data: {name: voc2012}
+model: {name: unet, base: 2, ignore_index: 255}
+metrics: [{mean_iou: {ignore_index: 255}}]
+"""
+    entries = graph_of(recipe_of(text, tmp_path)).entries
+    assert str(entries["predict"].outputs["mask"].spec) == "i64[N, 256, 256]"
+    assert "mean_iou" in entries["eval_step"].metrics
+
+
+@pytest.mark.parametrize(("ignored", "among"), [(2, 0), (-100, 1)])
+def test_pixels_that_do_not_count(ignored: int, among: int, tmp_path: Path) -> None:
+    """A class that is ignored leaves the mean; other numbers would stay in it as zeros."""
+    text = f"{HEAD}    - {{conv2d: {{filters: 3, size: 1}}, from: i, name: z}}\n"
+    text += f"  loss: {{pixel_cross_entropy: {{ignore_index: {ignored}}}, from: [z, m]}}\n"
+    recipe = recipe_of(text + "  outputs: {z: z}\n" + ADAM, tmp_path)
+    graph = graph_of(recipe)
+    road = Road(graph, optimizers(recipe))
+    batch = draw(graph, 4)
+    z = road.step("predict", batch, outputs=True).outputs["z"].astype(np.float64)
+    label = np.asarray(batch.columns["m"])
+    logarithms = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
+    losses = -np.take_along_axis(logarithms, label[:, None], axis=1)[:, 0]
+    wanted = losses.mean() if among else losses[label != ignored].mean()
+    assert road.step("train_step", batch).loss == pytest.approx(wanted, rel=1e-5)

@@ -116,6 +116,16 @@ def test_prediction_needs_no_labels(compiled: Compiled) -> None:
         assert not used & set(stages.graph.labels), name
 
 
+def test_products_of_a_sum_add_to_one_tensor(compiled: Compiled) -> None:
+    """Outside of loops nothing is left of the sum and of the bias; the second product and the third add."""
+    entry = compiled("memories").fused.entries["predict"]
+    nodes = [i for i in entry.items if isinstance(i, Node) and "prediction" in i.origin.path]
+    kernels = [n.kernel.full_name for n in nodes]
+    assert kernels == ["matmul.forward", "matmul.forward", "fc.forward"]
+    assert [bool(n.accumulate) for n in nodes] == [False, True, True]
+    assert len({id(n.outputs[0]) for n in nodes}) == 1 and nodes[-1].args["b"] is not None
+
+
 def test_what_depends_on_no_memory_leaves_the_loop(load: Load, compiled: Compiled) -> None:
     stages = compiled("scan")
     off = run_passes(*load("scan"), Passes(hoist=False))
@@ -166,7 +176,7 @@ def test_what_is_read_elsewhere_is_not_fused(compiled: Compiled) -> None:
         return {
             n.origin.path: n.attrs["activation"]
             for n in nodes
-            if n.kernel.op == "fc" and "activation" in n.attrs
+            if n.kernel.op == "fc" and "activation" in n.attrs and not n.accumulate
         }
 
     assert activations("eval_step") == {"raw": 0, "read": 0}

@@ -1,0 +1,334 @@
+"""Recompute: values of the forward pass that are not kept for the gradients but computed a second time
+in front of the node that reads them. Less memory for more work; after Chen et al. 2016, "Training deep
+nets with sublinear memory cost".
+
+The forward pass is cut into segments. What one segment gives another is kept, what it has inside is
+freed and computed again from there; the last segment is kept whole, since its gradients come at once.
+The pass runs on the nodes that will run, behind fusion and layout, so a second time is the same kernel
+on the same bytes: random numbers are counted by layer path, what updates a state never runs twice.
+Hence equal bits.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from paddlecli.compiler.memory import nominal_bytes, nominal_total, plan_memory
+from paddlecli.config.nodes import close_names
+from paddlecli.graph.builder import fault
+from paddlecli.graph.ir import Entry, Item, Loop, Node, Origin, Tensor, storage_of
+
+Recompute = str | Sequence[str]
+"""``none``, ``auto``, or patterns of layer paths."""
+SMALL = 16384
+"""Bytes at the nominal sizes up to which a value is kept: statistics of a channel, losses."""
+BUDGETS = 16
+"""How many sizes of a segment `auto` tries, from half of all values down."""
+STEP = 1.4
+"""How much smaller each of them is than the one before."""
+NEAR = 1.02
+"""Plans whose memory is within this factor of the least differ by their work instead."""
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """What became of an entry's forward values that its gradients read.
+
+    Attributes:
+        kept: those that stay.
+        again: those that are freed and computed again.
+        nodes: how many nodes run a second time.
+        segments: into how many pieces the forward pass is cut.
+    """
+
+    kept: tuple[Tensor, ...] = ()
+    again: tuple[Tensor, ...] = ()
+    nodes: int = 0
+    segments: int = 0
+
+
+def recompute(entry: Entry, how: Recompute) -> tuple[Entry, Recomputed]:
+    """The entry with values computed again.
+
+    Args:
+        entry: with gradients; others stay as they are.
+        how: ``auto`` takes the cuts whose plan needs least memory; patterns of layer paths make each
+            scope that one matches a segment, and all else is kept.
+    """
+    forward = _Forward.of(entry)
+    if not entry.gradients or not forward.units:
+        return entry, Recomputed()
+    if how != "auto":
+        return _rewritten(entry, forward, _named(forward, how))
+    best: tuple[int, int, Entry, Recomputed] | None = None
+    for segments in _schedules(forward):
+        found, report = _rewritten(entry, forward, segments)
+        size = nominal_total(plan_memory(found))
+        work = sum(nominal_bytes(t.spec) for t in report.again)
+        if best is None or size < best[0] / NEAR or (size < best[0] * NEAR and work < best[1]):
+            best = size, work, found, report
+    return (entry, Recomputed()) if best is None else best[2:]
+
+
+# -- the forward pass ------------------------------------------------------------------------------
+@dataclass(eq=False)
+class _Unit:
+    """Items that run a second time together: one, or all that add to a tensor; and their places."""
+
+    items: list[Item]
+    places: list[int]
+
+    @property
+    def at(self) -> int:
+        """The place of the last one."""
+        return self.places[-1]
+
+    @property
+    def reads(self) -> list[Tensor]:
+        """What comes from elsewhere."""
+        own = {id(s) for s in self.writes}
+        return [s for i in self.items for s in _storages(i.inputs) if id(s) not in own]
+
+    @property
+    def writes(self) -> list[Tensor]:
+        """The tensors whose bytes are written."""
+        return list({id(s): s for i in self.items for s in _storages(i.outputs)}.values())
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a second time gives the same and changes nothing."""
+        nodes = [n for i in self.items for n in _nodes(i)]
+        plain = all(n.guard is None and not n.kernel.updates for n in nodes)
+        scans = all(isinstance(i, Node) or i.kind == "scan" for i in self.items)
+        return plain and scans and all(s.role == "value" for s in self.writes)
+
+    @property
+    def paths(self) -> list[str]:
+        """Layer paths, those of fused nodes all."""
+        origins = [n.origin for i in self.items for n in _nodes(i)]
+        return [p for o in origins for p in o.path.split("+") if p]
+
+
+def _nodes(item: Item) -> list[Node]:
+    return item.body if isinstance(item, Loop) else [item]
+
+
+def _storages(tensors: Sequence[Tensor]) -> Iterator[Tensor]:
+    return (s for t in tensors for s in storage_of(t))
+
+
+@dataclass(eq=False)
+class _Forward:
+    """The items up to the loss, who makes a value and who reads it.
+
+    Attributes:
+        border: the place of the first item behind the loss.
+        makers: id of a value that may be computed again -> its unit.
+        readers: id of a value -> places of the items up to the loss that read it to make another.
+        wanted: values that items behind the loss read, in order.
+    """
+
+    border: int = 0
+    units: list[_Unit] = field(default_factory=list)
+    makers: dict[int, _Unit] = field(default_factory=dict)
+    readers: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    wanted: list[Tensor] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, entry: Entry) -> _Forward:
+        losses = set() if entry.loss is None else {id(s) for s in storage_of(entry.loss)}
+        last = [i for i, item in enumerate(entry.items) if losses & _written(item)]
+        made = cls(last[-1] + 1 if last else 0)
+        roots = {id(s) for s in _storages(entry.roots)}
+        made.units = [u for u in _units(entry.items[: made.border]) if u.repeatable]
+        for unit in made.units:
+            big = [s for s in unit.writes if nominal_bytes(s.spec) > SMALL and id(s) not in roots]
+            made.makers |= {id(s): unit for s in big}
+        for at, item in enumerate(entry.items[: made.border]):
+            if not any(n.kernel.updates for n in _nodes(item)):
+                for s in _storages(item.inputs):
+                    made.readers[id(s)].append(at)
+        behind = (s for i in entry.items[made.border :] for s in _storages(i.inputs))
+        made.wanted = list({id(s): s for s in behind if id(s) in made.makers}.values())
+        return made
+
+
+def _written(item: Item) -> set[int]:
+    return {id(s) for s in _storages(item.outputs)}
+
+
+def _units(items: Sequence[Item]) -> list[_Unit]:
+    """The items, those that write the same tensor together, by the place of the last."""
+    unit_of: dict[int, _Unit] = {}
+    found: dict[int, _Unit] = {}
+    for at, item in enumerate(items):
+        written = _written(item)
+        joined = list({id(u): u for w in written if (u := unit_of.get(w)) is not None}.values())
+        earlier = sorted(p for u in joined for p in u.places)
+        unit = _Unit([*(items[p] for p in earlier), item], [*earlier, at])
+        for old in joined:
+            del found[id(old)]
+        found[id(unit)] = unit
+        unit_of |= {id(s): unit for s in unit.writes}
+    return list(found.values())
+
+
+# -- segments --------------------------------------------------------------------------------------
+Segments = Mapping[int, object]
+"""Id of a unit -> the segment that it is computed again with; a unit that is missing is kept."""
+
+
+def _named(forward: _Forward, patterns: Sequence[str]) -> Segments:
+    """Each scope that a pattern matches is a segment.
+
+    Raises:
+        ConfigError: a pattern matches no layer.
+    """
+    found: dict[int, object] = {}
+    used: set[str] = set()
+    for unit in forward.units:
+        for path in unit.paths:
+            parts = path.split("/")
+            scopes = ["/".join(parts[: n + 1]) for n in range(len(parts))]
+            hit = next(((s, p) for s in scopes for p in patterns if fnmatch.fnmatchcase(s, p)), None)
+            if hit is not None and id(unit) not in found:
+                found[id(unit)] = hit[0]
+                used.add(hit[1])
+    known = dict.fromkeys(p for u in forward.units for p in u.paths)
+    for pattern in patterns:
+        if pattern not in used:
+            raise _unmatched(pattern, list(known))
+    return found
+
+
+def _unmatched(pattern: str, paths: list[str]) -> Exception:
+    scopes = dict.fromkeys(s for p in paths for s in (p.partition("/")[0], p))
+    text = f"train.recompute: no layer of the training step matches `{pattern}`"
+    return fault(Origin(), text, nearest=close_names(pattern, list(scopes)))
+
+
+def _schedules(forward: _Forward) -> Iterator[Segments]:
+    """Cuts into segments of so many bytes, for ever smaller ones; none twice."""
+    gains = [0] * forward.border
+    for value in forward.wanted:
+        gains[forward.makers[id(value)].at] += nominal_bytes(value.spec)
+    crossing = _crossing(forward)
+    budget, seen = sum(gains) / STEP, set()
+    for _ in range(BUDGETS):
+        cuts = _cuts(gains, crossing, budget)
+        budget /= STEP
+        if cuts and cuts not in seen:
+            seen.add(cuts)
+            places = {id(u): bisect_right(cuts, u.at) for u in forward.units}
+            yield {u: s for u, s in places.items() if s < len(cuts)}
+
+
+def _crossing(forward: _Forward) -> list[int]:
+    """Bytes of the values that items before a place make for items at it or behind it."""
+    change = [0] * (forward.border + 1)
+    for key, unit in forward.makers.items():
+        readers = forward.readers.get(key, [])
+        if readers and max(readers) > unit.at:
+            size = next(nominal_bytes(s.spec) for s in unit.writes if id(s) == key)
+            change[unit.at + 1] += size
+            change[max(readers) + 1] -= size
+    total, found = 0, []
+    for step in change:
+        total += step
+        found.append(total)
+    return found
+
+
+def _cuts(gains: Sequence[int], crossing: Sequence[int], budget: float) -> tuple[int, ...]:
+    """Places to cut at: where least crosses, between half a budget and a whole one."""
+    cuts: list[int] = []
+    inside, best, behind = 0.0, 0, 0.0
+    for at, gain in enumerate(gains):
+        if inside >= budget / 2 and (not best or crossing[at] <= crossing[best]):
+            best, behind = at, 0.0
+        inside += gain
+        behind += gain
+        if inside > budget and best:
+            cuts.append(best)
+            inside, best = behind, 0
+    return tuple(cuts)
+
+
+# -- the nodes -------------------------------------------------------------------------------------
+def _rewritten(entry: Entry, forward: _Forward, segments: Segments) -> tuple[Entry, Recomputed]:
+    """The entry with the second runs in place, and what they are."""
+    kept = _kept(forward, segments)
+    again = _Again(forward, kept)
+    items: list[Item] = list(entry.items[: forward.border])
+    for item in entry.items[forward.border :]:
+        items += again.ahead_of(item)
+        items.append(again.on_new(item))
+    report = Recomputed(
+        tuple(t for t in forward.wanted if id(t) in kept),
+        tuple(t for t in forward.wanted if id(t) not in kept),
+        len(items) - len(entry.items),
+        len({repr(s) for s in segments.values()}) + 1,
+    )
+    return Entry(**{**vars(entry), "items": items}), report
+
+
+def _kept(forward: _Forward, segments: Segments) -> set[int]:
+    """Values of no segment, and those that a segment makes for what is outside of it."""
+    at = {p: segments.get(id(u)) for u in forward.units for p in u.places}
+    found = set()
+    for key, unit in forward.makers.items():
+        own = segments.get(id(unit))
+        if own is None or any(at.get(p) != own for p in forward.readers.get(key, [])):
+            found.add(key)
+    return found
+
+
+class _Again:
+    """Writes items a second time, on tensors of their own."""
+
+    def __init__(self, forward: _Forward, kept: set[int]) -> None:
+        self.makers = {k: u for k, u in forward.makers.items() if k not in kept}
+        self.new: dict[int, Tensor] = {}
+        self.done: set[int] = set()
+
+    def ahead_of(self, item: Item) -> Iterator[Item]:
+        """What an item needs that has not been computed again yet, in the forward pass' order."""
+        needed: dict[int, _Unit] = {}
+        waiting = list(_storages(item.inputs))
+        while waiting:
+            unit = self.makers.get(id(waiting.pop()))
+            if unit is not None and id(unit) not in needed and id(unit) not in self.done:
+                needed[id(unit)] = unit
+                waiting += unit.reads
+        for unit in sorted(needed.values(), key=lambda u: u.at):
+            self.done.add(id(unit))
+            own = {id(s): replace(s, name=f"again.{s.name}") for s in unit.writes}
+            yield from (_mapped(i, {**self.new, **own}) for i in unit.items)
+            self.new |= {k: t for k, t in own.items() if k in self.makers}
+
+    def on_new(self, item: Item) -> Item:
+        """The item on the values as they were computed last."""
+        touched = any(id(s) in self.new for s in _storages(item.inputs))
+        return _mapped(item, self.new) if touched else item
+
+
+def _mapped(item: Item, new: Mapping[int, Tensor]) -> Item:
+    """The item on other tensors; views look at these."""
+    views: dict[int, Tensor] = {}
+
+    def of(t: Tensor) -> Tensor:
+        if not t.is_view:
+            return new.get(id(t), t)
+        if id(t) not in views:
+            base, init = (None if s is None else new.get(id(s), s) for s in (t.base, t.init))
+            views[id(t)] = replace(t, base=base, init=init)
+        return views[id(t)]
+
+    if isinstance(item, Node):
+        return item.map(of)
+    flag = None if item.flag is None else of(item.flag)
+    return replace(item, body=[n.map(of) for n in item.body], flag=flag)
