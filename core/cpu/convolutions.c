@@ -29,9 +29,10 @@ _Static_assert(sizeof(conv_room) + 92 * 1024 * sizeof(float) <= PK_SCRATCH_BYTES
  */
 typedef struct {
     pk_conv conv;
-    const float *x, *w, *dy, *bias;
+    const float *x, *w, *dy;
     float *y, *dx, *dw;
-    int32_t activation, accumulate;
+    pk_after after;     /* of the forward pass */
+    int32_t accumulate; /* of the gradients */
     int64_t in_channels, out_channels; /* of one group */
     int64_t taps;                      /* rows of the im2col matrix of one group */
     int64_t positions, columns;        /* of one sample, of all */
@@ -97,16 +98,21 @@ static place place_of(const conv_work *w, int64_t i, int64_t rows, int64_t colum
 
 /* ---- forward: y[o, column] = sum over taps of w[o, tap] * im2col[tap, column] ---- */
 
-/* One stretch of a sample's positions for all rows of the block, from scratch to y. */
-PK_INLINE void write_part(const conv_work *w, const place *p, const float *block, float *y,
+/* One stretch of a sample's positions for all rows of the block, from scratch to y + at. */
+PK_INLINE void write_part(const conv_work *w, const place *p, const float *block, int64_t at,
                           int64_t n, const int32_t activation) {
-    const float *bias = w->bias ? w->bias + p->group * w->out_channels + p->row : NULL;
-    for (int64_t r = 0; r < p->rows; r++, block += PK_COLUMN_BLOCK, y += w->positions) {
-        const pk_vec b = pk_set1(bias ? bias[r] : 0.0f);
+    const pk_after *after = &w->after;
+    const int64_t first = p->group * w->out_channels + p->row;
+    for (int64_t r = 0; r < p->rows; r++, block += PK_COLUMN_BLOCK, at += w->positions) {
+        const pk_vec b = pk_set1(after->bias ? after->bias[first + r] : 0.0f);
+        const pk_vec a = pk_set1(after->scale ? after->scale[first + r] : 1.0f);
+        float *y = w->y + at;
         PK_FOR16(i, c, n) {
             pk_vec v = pk_load_n(block + i, c);
-            if (w->accumulate) v = pk_add(pk_load_n(y + i, c), v);
-            pk_store_n(y + i, pk_activate(pk_add(v, b), activation), c);
+            v = after->scale ? pk_fma(v, a, b) : pk_add(v, b);
+            if (after->z) v = pk_add(v, pk_load_n(after->z + at + i, c));
+            v = pk_activate(v, activation);
+            pk_store_n(y + i, after->accumulate ? pk_add(pk_load_n(y + i, c), v) : v, c);
         }
     }
 }
@@ -116,11 +122,10 @@ static void write_outputs(const conv_work *w, const place *p, const float *block
         const int64_t sample = (p->column + at) / w->positions,
                       position = (p->column + at) % w->positions;
         n = pk_min_i64(w->positions - position, p->columns - at);
-        float *y =
-            w->y +
+        const int64_t y =
             (sample * w->conv.out_channels + p->group * w->out_channels + p->row) * w->positions +
             position;
-        switch (w->activation) {
+        switch (w->after.activation) {
         case PK_ACT_RELU: write_part(w, p, block + at, y, n, PK_ACT_RELU); break;
         case PK_ACT_TANH: write_part(w, p, block + at, y, n, PK_ACT_TANH); break;
         case PK_ACT_SIGMOID: write_part(w, p, block + at, y, n, PK_ACT_SIGMOID); break;
@@ -155,12 +160,17 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
 
 void pk_conv_forward(const pk_call *call, const pk_conv *conv, const float *x, const float *w,
                      const float *bias, int32_t activation, int32_t accumulate, float *y) {
+    const pk_after after = {
+        .bias = bias, .activation = activation, .accumulate = accumulate};
+    pk_conv_forward_after(call, conv, x, w, &after, y);
+}
+
+void pk_conv_forward_after(const pk_call *call, const pk_conv *conv, const float *x, const float *w,
+                           const pk_after *after, float *y) {
     conv_work work = describe(conv);
     work.x = x;
     work.w = w;
-    work.bias = bias;
-    work.activation = activation;
-    work.accumulate = accumulate;
+    work.after = *after;
     work.y = y;
     if (work.columns <= 0 || work.out_channels <= 0) return;
     cut(&work, work.out_channels, work.columns, BLOCK_ROWS, PK_COLUMN_BLOCK,

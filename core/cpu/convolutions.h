@@ -23,8 +23,17 @@ typedef struct pk_conv {
     int64_t groups;
 } pk_conv;
 
-/* y = activation(conv(x, w) + bias); bias [out_channels] or NULL; activation: pk_activation of
+/* What becomes of the sums: activation(sums * scale + bias + z), assigned or added to what is there.
+ * bias, scale [out_channels], z like y; each may be NULL.  activation: pk_activation of
  * products.h. */
+typedef struct pk_after {
+    const float *bias, *scale, *z;
+    int32_t activation, accumulate;
+} pk_after;
+#define pk_conv_forward_after PK_LEVEL_NAME(pk_conv_forward_after)
+void pk_conv_forward_after(const pk_call *call, const pk_conv *conv, const float *x, const float *w,
+                           const pk_after *after, float *y);
+/* Without scale and z. */
 #define pk_conv_forward PK_LEVEL_NAME(pk_conv_forward)
 void pk_conv_forward(const pk_call *call, const pk_conv *conv, const float *x, const float *w,
                      const float *bias, int32_t activation, int32_t accumulate, float *y);

@@ -28,9 +28,10 @@ typedef struct {
     const pk_conv *conv;
     plane p;
     int64_t share; /* outputs of one channel */
-    const float *x, *w, *dy, *bias;
+    const float *x, *w, *dy;
     float *out;
-    int32_t activation, accumulate;
+    pk_after after;     /* of the forward pass */
+    int32_t accumulate; /* of the gradients */
 } job;
 
 /* Fills in what follows from the sizes. */
@@ -167,23 +168,26 @@ static void lay_rows(const plane *p, const float *x, int64_t first, int64_t last
 
 typedef struct {
     float *out;
-    float bias;
+    const float *z; /* or NULL */
+    float scale, bias;
     int32_t activation, accumulate;
 } target;
 
-PK_INLINE void put(const target *to, float *at, pk_vec v, int64_t n) {
-    v = pk_activate(pk_add(v, pk_set1(to->bias)), to->activation);
-    pk_store_n(at, to->accumulate ? pk_add(pk_load_n(at, n), v) : v, n);
+PK_INLINE void put(const target *to, int64_t at, pk_vec v, int64_t n) {
+    v = pk_fma(v, pk_set1(to->scale), pk_set1(to->bias));
+    if (to->z) v = pk_add(v, pk_load_n(to->z + at, n));
+    v = pk_activate(v, to->activation);
+    pk_store_n(to->out + at, to->accumulate ? pk_add(pk_load_n(to->out + at, n), v) : v, n);
 }
 
 /* Sixteen outputs and so on to the end of a row, whose taps lie `offset` apart. */
 PK_INLINE void convolve_row(const float *from, const int64_t *offset, const pk_vec *tap,
-                            const int64_t taps, const target *to, float *out, int64_t n) {
+                            const int64_t taps, const target *to, int64_t at, int64_t n) {
     PK_FOR16(j, c, n) {
         pk_vec sum = pk_zero();
         _Pragma("GCC unroll 9") for (int64_t t = 0; t < taps; t++)
             sum = pk_fma(tap[t], pk_load(from + offset[t] + j), sum);
-        put(to, out + j, sum, c);
+        put(to, at + j, sum, c);
     }
 }
 
@@ -203,11 +207,10 @@ static void convolve(const plane *p, const float *x, const float *w, int turned,
         lay_rows(p, x, first, last, room);
         for (int64_t h = first; h < last; h++) {
             const float *from = room + (h - first) * p->stride_h * p->row;
-            float *out = to.out + h * p->out_w;
             if (p->taps == 9)
-                convolve_row(from, offset, tap, 9, &to, out, p->out_w);
+                convolve_row(from, offset, tap, 9, &to, h * p->out_w, p->out_w);
             else
-                convolve_row(from, offset, tap, p->taps, &to, out, p->out_w);
+                convolve_row(from, offset, tap, p->taps, &to, h * p->out_w, p->out_w);
         }
     }
 }
@@ -218,8 +221,14 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
         const int64_t o = i % c->out_channels, sample = i / c->out_channels;
-        const target to = {k->out + i * c->out_h * c->out_w, k->bias ? k->bias[o] : 0.0f,
-                           k->activation, k->accumulate};
+        const pk_after *after = &k->after;
+        const int64_t at = i * c->out_h * c->out_w;
+        const target to = {.out = k->out + at,
+                           .z = after->z ? after->z + at : NULL,
+                           .scale = after->scale ? after->scale[o] : 1.0f,
+                           .bias = after->bias ? after->bias[o] : 0.0f,
+                           .activation = after->activation,
+                           .accumulate = after->accumulate};
         convolve(&k->p, k->x + (sample * c->channels + o / k->share) * c->height * c->width,
                  k->w + o * k->p.taps, 0, &to, scratch);
     }
@@ -230,10 +239,9 @@ static int64_t grain_of(const plane *p) {
 }
 
 void pk_depthwise_forward(const pk_call *call, const pk_conv *conv, const float *x, const float *w,
-                          const float *bias, int32_t activation, int32_t accumulate, float *y) {
+                          const pk_after *after, float *y) {
     job k = {.conv = conv, .p = forward_plane(conv), .share = conv->out_channels / conv->groups,
-             .x = x, .w = w, .bias = bias, .out = y, .activation = activation,
-             .accumulate = accumulate};
+             .x = x, .w = w, .after = *after, .out = y};
     pk_parallel(call, conv->n * conv->out_channels, grain_of(&k.p), forward_task, &k);
 }
 
@@ -245,7 +253,8 @@ static void input_task(void *context, int64_t begin, int64_t end, int32_t thread
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
         const int64_t channel = i % c->channels, sample = i / c->channels;
-        target to = {k->out + i * c->height * c->width, 0.0f, PK_ACT_NONE, k->accumulate};
+        target to = {.out = k->out + i * c->height * c->width, .scale = 1.0f,
+                     .accumulate = k->accumulate};
         for (int64_t s = 0; s < k->share; s++, to.accumulate = 1) {
             const int64_t o = channel * k->share + s;
             convolve(&k->p, k->dy + (sample * c->out_channels + o) * c->out_h * c->out_w,

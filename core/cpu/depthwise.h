@@ -12,11 +12,10 @@
 #define pk_depthwise_fits PK_LEVEL_NAME(pk_depthwise_fits)
 int pk_depthwise_fits(const pk_conv *conv);
 
-/* As pk_conv_forward, pk_conv_input_gradient and pk_conv_filter_gradient; a result that is added
- * is activated before. */
+/* As pk_conv_forward_after, pk_conv_input_gradient and pk_conv_filter_gradient. */
 #define pk_depthwise_forward PK_LEVEL_NAME(pk_depthwise_forward)
 void pk_depthwise_forward(const pk_call *call, const pk_conv *conv, const float *x, const float *w,
-                          const float *bias, int32_t activation, int32_t accumulate, float *y);
+                          const pk_after *after, float *y);
 #define pk_depthwise_input_gradient PK_LEVEL_NAME(pk_depthwise_input_gradient)
 void pk_depthwise_input_gradient(const pk_call *call, const pk_conv *conv, const float *dy,
                                  const float *w, int32_t accumulate, float *dx);

@@ -8,7 +8,7 @@
 
 #define ROWS_OF_A_GROUP 8 /* fewer rows a product would read the matrix for too little work */
 #define PACKED_ROWS 512   /* of A at once: its packed form fits the scratch */
-#define CHANNELS 64       /* rows of dw that are one task */
+#define CHANNELS 128      /* rows of dw at once */
 
 /* Longer first, then the smaller id: all keys differ, so the result does not depend on the sort. */
 static int before(const int64_t *offsets, int64_t a, int64_t b) {
@@ -94,6 +94,7 @@ void pk_panels_multiply(const float *a, int64_t a_stride, int64_t rows, int64_t 
 typedef struct {
     const pk_call *call;
     const pk_recurrent *p;
+    int64_t columns; /* of dw that are one task */
 } weight_work;
 
 /* Channels c0 .. c0 + count of the rows one step before tokens first .. last. */
@@ -118,26 +119,32 @@ static void gather_before(const pk_recurrent *p, int64_t first, int64_t last, in
     }
 }
 
+/* dz, the longest operand by far, is read once: a task is a strip of its columns, and a chunk of it
+ * stays in the L2 cache while all channels pass by. */
 static void weight_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     const weight_work *w = context;
     const pk_recurrent *r = w->p;
     (void)thread;
     const int64_t tokens = r->tokens->offsets[r->tokens->sequences];
     for (int64_t i = begin; i < end; i++) {
-        const int64_t c0 = i * CHANNELS, count = pk_min_i64(CHANNELS, r->k - c0);
-        float *dw = r->dw + c0 * r->dw_stride;
+        const int64_t column = i * w->columns, n = pk_min_i64(w->columns, r->n - column);
+        float *dw = r->dw + column;
         if (tokens == 0 && !r->accumulate)
-            for (int64_t q = 0; q < count; q++)
-                memset(dw + q * r->dw_stride, 0, (size_t)r->n * sizeof(float));
+            for (int64_t q = 0; q < r->k; q++)
+                memset(dw + q * r->dw_stride, 0, (size_t)n * sizeof(float));
         for (int64_t first = 0; first < tokens; first += PK_PRODUCT_CHUNK) {
             const int64_t last = pk_min_i64(first + PK_PRODUCT_CHUNK, tokens);
-            gather_before(r, first, last, c0, count, scratch);
-            const pk_product p = {.m = count, .n = r->n, .k = last - first, .a = scratch,
-                                  .a_stride = count, .a_transposed = 1,
-                                  .b = r->dz + first * r->dz_stride, .b_stride = r->dz_stride,
-                                  .c = dw, .c_stride = r->dw_stride,
-                                  .accumulate = r->accumulate || first > 0};
-            pk_multiply(w->call, &p);
+            for (int64_t c0 = 0; c0 < r->k; c0 += CHANNELS) {
+                const int64_t count = pk_min_i64(CHANNELS, r->k - c0);
+                gather_before(r, first, last, c0, count, scratch);
+                const pk_product p = {.m = count, .n = n, .k = last - first, .a = scratch,
+                                      .a_stride = count, .a_transposed = 1,
+                                      .b = r->dz + first * r->dz_stride + column,
+                                      .b_stride = r->dz_stride, .c = dw + c0 * r->dw_stride,
+                                      .c_stride = r->dw_stride,
+                                      .accumulate = r->accumulate || first > 0};
+                pk_multiply(w->call, &p);
+            }
         }
     }
 }
@@ -145,6 +152,9 @@ static void weight_task(void *context, int64_t begin, int64_t end, int32_t threa
 void pk_recurrent_weights(const pk_call *call, const pk_recurrent *product) {
     _Static_assert(PK_PRODUCT_CHUNK * CHANNELS * sizeof(float) <= PK_SCRATCH_BYTES,
                    "gathered rows in scratch");
-    weight_work w = {call, product};
-    pk_parallel(call, pk_ceil_div(product->k, CHANNELS), 1, weight_task, &w);
+    const int64_t share = pk_pool_smallest(call->pool)
+                              ? 1
+                              : pk_ceil_div(product->n, pk_threads(call));
+    weight_work w = {call, product, pk_ceil_div(share, PK_TILE_COLUMNS) * PK_TILE_COLUMNS};
+    pk_parallel(call, pk_ceil_div(product->n, w.columns), 1, weight_task, &w);
 }

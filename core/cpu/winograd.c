@@ -43,10 +43,10 @@ typedef struct {
     int64_t outputs, out_h, out_w;       /* of y */
     int64_t top, left;                   /* pixel of the first tile's first input */
     int64_t across, down, rows;          /* tiles in a row; rows of tiles of a sample, of all */
-    const float *x, *w, *bias;
+    const float *x, *w;
     int64_t w_output, w_channel;         /* floats between filters of outputs, of channels */
     int turned;                          /* filters are turned by half a circle */
-    int32_t activation, accumulate;
+    pk_after after;
     float *y, *work;
     int64_t chunks, wide;                /* of channels and outputs */
     int64_t first, last, tiles, point;   /* the segment's rows and tiles, floats between its points */
@@ -161,10 +161,12 @@ static void transform_rows(const job *j, int64_t first, int64_t last, int64_t ch
 /* One row of tiles of sums, sixteen outputs from `output` on, to y. */
 PK_INLINE void write_row(const job *j, int64_t r, int64_t output, const float *sums, int64_t point,
                          float *strip, const int32_t activation) {
+    const pk_after *after = &j->after;
     const int64_t sample = r / j->down, top = r % j->down * WINO_TILE;
     const int64_t high = pk_min_i64(WINO_TILE, j->out_h - top), area = j->out_h * j->out_w;
     const int64_t there = pk_min_i64(16, j->outputs - output);
-    const pk_vec bias = j->bias ? pk_load_n(j->bias + output, there) : pk_zero();
+    const pk_vec bias = after->bias ? pk_load_n(after->bias + output, there) : pk_zero();
+    const pk_vec scale = after->scale ? pk_load_n(after->scale + output, there) : pk_set1(1.0f);
     for (int64_t t = 0; t < j->across; t++) {
         const int64_t wide = pk_min_i64(WINO_TILE, j->out_w - t * WINO_TILE);
         pk_vec y[16];
@@ -173,18 +175,22 @@ PK_INLINE void write_row(const job *j, int64_t r, int64_t output, const float *s
             _Pragma("GCC unroll 4") for (int64_t q = 0; q < 4; q++) {
                 if (i >= high || q >= wide) continue;
                 pk_store(strip + (i * j->out_w + t * WINO_TILE + q) * 16,
-                         pk_activate(pk_add(y[i * 4 + q], bias), activation));
+                         pk_fma(y[i * 4 + q], scale, bias));
             }
     }
-    float *to = j->y + (sample * j->outputs + output) * area + top * j->out_w;
+    const int64_t to = (sample * j->outputs + output) * area + top * j->out_w;
     PK_FOR16(i, n, high * j->out_w)
         for (int64_t c = 0; c < there; c += 4) {
             pk_vec four[4];
             pk_columns_of_16(strip + i * 16 + c, 16, four);
             _Pragma("GCC unroll 4") for (int64_t q = 0; q < 4; q++) {
-                float *at = to + (c + q) * area + i;
+                const int64_t at = to + (c + q) * area + i;
                 if (c + q >= there) continue;
-                pk_store_n(at, j->accumulate ? pk_add(pk_load_n(at, n), four[q]) : four[q], n);
+                pk_vec v = four[q];
+                if (after->z) v = pk_add(v, pk_load_n(after->z + at, n));
+                v = pk_activate(v, activation);
+                pk_store_n(j->y + at, after->accumulate ? pk_add(pk_load_n(j->y + at, n), v) : v,
+                           n);
             }
         }
 }
@@ -192,7 +198,7 @@ PK_INLINE void write_row(const job *j, int64_t r, int64_t output, const float *s
 static void write_rows(const job *j, int64_t first, int64_t last, int64_t output, const float *sums,
                        int64_t point, float *strip) {
     for (int64_t r = first; r < last; r++, sums += j->across * WINO_WIDE)
-        for (int64_t o = 0; o < WINO_WIDE && output + o < j->outputs; o += 16) switch (j->activation) {
+        for (int64_t o = 0; o < WINO_WIDE && output + o < j->outputs; o += 16) switch (j->after.activation) {
             case PK_ACT_RELU:
                 write_row(j, r, output + o, sums + o, point, strip, PK_ACT_RELU);
                 break;
@@ -299,11 +305,9 @@ static void run(const pk_call *call, job *j) {
 }
 
 void pk_winograd_forward(const pk_call *call, const pk_conv *conv, const float *x, const float *w,
-                         const float *bias, int32_t activation, int32_t accumulate, float *work,
-                         float *y) {
+                         const pk_after *after, float *work, float *y) {
     job j = job_of(conv, PK_PASS_FORWARD);
-    j.x = x, j.w = w, j.bias = bias, j.y = y, j.work = work;
-    j.activation = activation, j.accumulate = accumulate;
+    j.x = x, j.w = w, j.after = *after, j.y = y, j.work = work;
     run(call, &j);
 }
 
@@ -311,6 +315,6 @@ void pk_winograd_input_gradient(const pk_call *call, const pk_conv *conv, const 
                                 const float *w, int32_t accumulate, float *work, float *dx) {
     job j = job_of(conv, PK_PASS_INPUT);
     j.x = dy, j.w = w, j.y = dx, j.work = work;
-    j.activation = PK_ACT_NONE, j.accumulate = accumulate;
+    j.after.accumulate = accumulate;
     run(call, &j);
 }

@@ -23,11 +23,10 @@ int64_t pk_winograd_floats(const pk_conv *conv, pk_pass pass);
 #define pk_winograd_filter_floats PK_LEVEL_NAME(pk_winograd_filter_floats)
 int64_t pk_winograd_filter_floats(const pk_conv *conv); /* its part for PK_PASS_FILTER */
 
-/* As pk_conv_forward, pk_conv_input_gradient and pk_conv_filter_gradient; a result that is added
- * is activated before. */
+/* As pk_conv_forward_after, pk_conv_input_gradient and pk_conv_filter_gradient. */
 #define pk_winograd_forward PK_LEVEL_NAME(pk_winograd_forward)
 void pk_winograd_forward(const pk_call *call, const pk_conv *conv, const float *x, const float *w,
-                         const float *bias, int32_t activation, int32_t accumulate, float *work,
+                         const pk_after *after, float *work,
                          float *y);
 #define pk_winograd_input_gradient PK_LEVEL_NAME(pk_winograd_input_gradient)
 void pk_winograd_input_gradient(const pk_call *call, const pk_conv *conv, const float *dy,

@@ -86,26 +86,30 @@ template <class I> struct pk_conv_inputs {
 template <class I> struct pk_conv_outputs {
     pk_conv_sizes<I> c;
     float *y;
-    const float *bias; /* by filter; NULL: none */
+    const float *bias, *scale; /* by filter; NULL: none */
+    const float *z; /* like y; NULL: none */
     int activation, add;
     PK_DEVICE void put(int64_t group, int64_t i, int64_t j, float sum) const {
         const int64_t filter = group * c.filters + i, sample = (I)j / c.out_area,
                       position = (I)j % c.out_area;
+        const int64_t at = (sample * c.out_channels + filter) * c.out_area + position;
+        if (scale) sum *= scale[filter];
         if (bias) sum += bias[filter];
-        pk_put(y + (sample * c.out_channels + filter) * c.out_area + position,
-               pk_activate(activation, sum), add);
+        if (z) sum += z[at];
+        pk_put(y + at, pk_activate(activation, sum), add);
     }
 };
 
 template <class I> pk_status pk_conv_forward_as(const pk_call *call, const pk_conv &conv,
                                                 const float *x, const float *w, const float *bias,
-                                                int activation, int add, float *y) {
+                                                int activation, int add, float *y,
+                                                const float *scale, const float *z) {
     const pk_conv_sizes<I> c = pk_conv_in<I>(conv);
     const int64_t taps = (int64_t)c.share * c.area;
     return pk_tile_product(call, conv.groups, c.filters, conv.n * c.out_area, taps,
                            pk_conv_filters<I>{w, (int64_t)c.filters, taps, 1},
                            pk_conv_inputs<I>{pk_conv_columns<I>{c, x}, 1},
-                           pk_conv_outputs<I>{c, y, bias, activation, add});
+                           pk_conv_outputs<I>{c, y, bias, scale, z, activation, add});
 }
 
 /* ---- input gradient: channels by (sample, pixel) over (filter, kernel position) ---- */
@@ -201,13 +205,15 @@ static inline int pk_conv_is_small(const pk_conv &c) {
            c.stride_h * c.out_h + c.dilation_h * c.kernel_h < most &&
            c.stride_w * c.out_w + c.dilation_w * c.kernel_w < most;
 }
-/* y (=|+=) activation(conv(x, w) + bias); bias [out_channels] or NULL */
+/* y (=|+=) activation(conv(x, w) * scale + bias + z); bias, scale [out_channels], z like y; each may
+ * be NULL */
 static inline pk_status pk_conv_forward(const pk_call *call, const pk_conv &c, const float *x,
                                         const float *w, const float *bias, int activation, int add,
-                                        float *y) {
+                                        float *y, const float *scale = NULL,
+                                        const float *z = NULL) {
     if (pk_conv_is_small(c))
-        return pk_conv_forward_as<uint32_t>(call, c, x, w, bias, activation, add, y);
-    return pk_conv_forward_as<int64_t>(call, c, x, w, bias, activation, add, y);
+        return pk_conv_forward_as<uint32_t>(call, c, x, w, bias, activation, add, y, scale, z);
+    return pk_conv_forward_as<int64_t>(call, c, x, w, bias, activation, add, y, scale, z);
 }
 static inline pk_status pk_conv_input_gradient(const pk_call *call, const pk_conv &c,
                                                const float *dy, const float *w, int add,

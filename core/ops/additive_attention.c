@@ -8,57 +8,32 @@ static pk_status find(const pk_call *call, pk_attention *a) {
     const pk_status bad =
         pk_attention_of(call, &call->in[0], &call->in[1], &call->in[2], &call->in[4], a);
     if (bad) return bad;
-    if (pk_count(v) != a->width)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "v has %lld elements, the queries %lld",
-                       (long long)pk_count(v), (long long)a->width);
-    return PK_OK;
+    return pk_check_size(call, "v", v, a->width);
+}
+
+static pk_status additive_attention_forward(const pk_call *call) {
+    pk_attention a = {0};
+    const pk_status bad = find(call, &a);
+    return bad ? bad : pk_attention_forward(call, &a);
 }
 
 static pk_status find_backward(const pk_call *call, pk_attention *a) {
     const pk_status bad = find(call, a);
-    if (bad) return bad;
-    a->context = pk_f32(&call->in[5]), a->dcontext = pk_f32(&call->in[6]);
-    if (pk_count(&call->in[5]) != a->rows * a->depth ||
-        pk_count(&call->in[6]) != a->rows * a->depth)
-        return pk_fail(call, PK_BAD_SHAPE, -1,
-                       "context and its gradient have %lld and %lld elements, expected %lld",
-                       (long long)pk_count(&call->in[5]), (long long)pk_count(&call->in[6]),
-                       (long long)(a->rows * a->depth));
-    return PK_OK;
-}
-
-static pk_status additive_attention_forward(const pk_call *call) {
-    pk_attention a = {.out = pk_f32(&call->out[0]), .add = {pk_adds(call, 0)}};
-    const pk_status bad = find(call, &a);
-    if (bad) return bad;
-    if (pk_count(&call->out[0]) != a.rows * a.depth)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "the context has %lld elements, expected %lld",
-                       (long long)pk_count(&call->out[0]), (long long)(a.rows * a.depth));
-    pk_parallel(call, a.rows, pk_attention_grain(&a), pk_attention_forward_task, &a);
-    return PK_OK;
+    return bad ? bad : pk_attention_behind(call, 5, a);
 }
 
 static pk_status additive_attention_backward_query(const pk_call *call) {
-    pk_attention a = {.out = pk_f32(&call->out[0]), .add = {pk_adds(call, 0)}};
+    pk_attention a = {0};
     const pk_status bad = find_backward(call, &a);
-    if (bad) return bad;
-    if (pk_count(&call->out[0]) != a.rows * a.width)
-        return pk_fail(call, PK_BAD_SHAPE, -1,
-                       "the query's gradient has %lld elements, expected %lld",
-                       (long long)pk_count(&call->out[0]), (long long)(a.rows * a.width));
-    pk_parallel(call, a.rows, pk_attention_grain(&a), pk_attention_query_task, &a);
-    return PK_OK;
+    return bad ? bad : pk_attention_query(call, &a);
 }
 
 static pk_status additive_attention_backward_source(const pk_call *call) {
     pk_attention a = {.dv = pk_f32(&call->out[4])};
     pk_status bad = find_backward(call, &a);
-    if (bad) return bad;
-    if (pk_count(&call->out[2]) != a.width || pk_count(&call->out[4]) != a.sequences * a.width)
-        return pk_fail(call, PK_BAD_SHAPE, -1,
-                       "the gradient of v has %lld elements, its parts %lld",
-                       (long long)pk_count(&call->out[2]), (long long)pk_count(&call->out[4]));
-    bad = pk_attention_source(call, &a, &call->out[3]);
+    if (!bad) bad = pk_check_size(call, "dv", &call->out[2], a.width);
+    if (!bad) bad = pk_check_size(call, "work_v", &call->out[4], a.sequences * a.width);
+    if (!bad) bad = pk_attention_source(call, &a, &call->out[3]);
     if (bad) return bad;
     pk_sum_columns(call, a.dv, a.width, a.sequences, a.width, pk_adds(call, 2),
                    pk_f32(&call->out[2]));

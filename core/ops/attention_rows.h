@@ -8,6 +8,7 @@
 #ifndef PK_ATTENTION_ROWS_H
 #define PK_ATTENTION_ROWS_H
 #include "elementwise.h"
+#include "packed.h"
 #include "recurrences.h"
 #include "reductions.h"
 
@@ -326,18 +327,43 @@ PK_INLINE int64_t pk_attention_grain(const pk_attention *a) {
     return pk_max_i64(1, 16384 / pk_max_i64(1, each));
 }
 
+/* The context and its gradient: inputs `at` and the one behind it. */
+static pk_status pk_attention_behind(const pk_call *call, int32_t at, pk_attention *a) {
+    const pk_view *context = &call->in[at], *dcontext = &call->in[at + 1];
+    a->context = pk_f32(context), a->dcontext = pk_f32(dcontext);
+    pk_status bad = pk_check_size(call, "context", context, a->rows * a->depth);
+    if (!bad) bad = pk_check_size(call, "dcontext", dcontext, a->rows * a->depth);
+    return bad;
+}
+
+/* The kernels with one output: the context, and the gradient of the queries. */
+static pk_status pk_attention_run(const pk_call *call, pk_attention *a, int64_t width,
+                                  pk_task task) {
+    const pk_view *out = &call->out[0];
+    a->out = pk_f32(out), a->add[0] = pk_adds(call, 0);
+    const pk_status bad = pk_check_size(call, "the result", out, a->rows * width);
+    if (!bad) pk_parallel(call, a->rows * a->heads, pk_attention_grain(a), task, a);
+    return bad;
+}
+static pk_status pk_attention_forward(const pk_call *call, pk_attention *a) {
+    return pk_attention_run(call, a, a->depth, pk_attention_forward_task);
+}
+static pk_status pk_attention_query(const pk_call *call, pk_attention *a) {
+    return pk_attention_run(call, a, a->width, pk_attention_query_task);
+}
+
 /* dkeys, dvalues, and for scores with v the gradient of v from its parts [sequences, width]. */
 static pk_status pk_attention_source(const pk_call *call, pk_attention *a,
                                      const pk_view *work_rows) {
     a->dkeys = pk_f32(&call->out[0]), a->dvalues = pk_f32(&call->out[1]);
     a->add[0] = pk_adds(call, 0), a->add[1] = pk_adds(call, 1);
-    if (pk_count(&call->out[0]) != a->offsets[a->sequences] * a->width ||
-        pk_count(&call->out[1]) != a->offsets[a->sequences] * a->depth ||
-        pk_count(work_rows) < a->rows + a->sequences + 1)
-        return pk_fail(call, PK_BAD_SHAPE, -1,
-                       "gradients of %lld and %lld elements for %lld tokens",
-                       (long long)pk_count(&call->out[0]), (long long)pk_count(&call->out[1]),
-                       (long long)a->offsets[a->sequences]);
+    const int64_t tokens = a->offsets[a->sequences];
+    pk_status bad = pk_check_size(call, "dkeys", &call->out[0], tokens * a->width);
+    if (!bad) bad = pk_check_size(call, "dvalues", &call->out[1], tokens * a->depth);
+    if (!bad && pk_count(work_rows) < a->rows + a->sequences + 1)
+        bad = pk_fail(call, PK_BAD_SHAPE, -1, "the scratch is too small for %lld rows",
+                      (long long)a->rows);
+    if (bad) return bad;
     pk_attention_rows_of(a, pk_i64(work_rows));
     pk_parallel(call, a->sequences, 1, pk_attention_source_task, a);
     return PK_OK;

@@ -329,6 +329,24 @@ static pk_status update_running(const pk_call *call) {
     return PK_OK;
 }
 
+/* w, b, mean, variance, bias or none [channels] -> scale = w*rstd, shift = b + (bias - mean)*scale; attribute epsilon */
+static pk_status fold(const pk_call *call) {
+    const int64_t n = pk_count(&call->out[0]);
+    for (int i = 0; i < 5; i++)
+        if (call->in[i].data != NULL && pk_count(&call->in[i]) != n)
+            return pk_fail(call, PK_BAD_SHAPE, -1, "input %d has %lld elements, there are %lld channels", i,
+                           (long long)pk_count(&call->in[i]), (long long)n);
+    const float *w = pk_f32(&call->in[0]), *b = pk_f32(&call->in[1]), *mean = pk_f32(&call->in[2]);
+    const float *variance = pk_f32(&call->in[3]), *bias = pk_f32(&call->in[4]);
+    float *scale = pk_f32(&call->out[0]), *shift = pk_f32(&call->out[1]);
+    for (int64_t c = 0; c < n; c++) {
+        const float a = w[c] * inverse(variance[c], (float)call->attr[0].f);
+        const float t = b[c] + ((bias ? bias[c] : 0.0f) - mean[c]) * a;
+        keep(scale + c, a, pk_adds(call, 0)), keep(shift + c, t, pk_adds(call, 1));
+    }
+    return PK_OK;
+}
+
 PK_OP(batch_norm,
       {"batch_norm.forward(x: f32, w: f32, b: f32, z?: f32; epsilon: float, activation: int) -> "
        "(y: f32, mean: f32, rstd: f32)",
@@ -340,4 +358,6 @@ PK_OP(batch_norm,
       {"batch_norm.backward_inference(x: f32, w: f32, mean: f32, variance: f32, dy: f32, y?: f32; epsilon: float) -> "
        "(dx?: f32, dw?: f32, db?: f32)", backward_inference},
       {"batch_norm.update_running(mean: f32, variance: f32, batch_mean: f32, batch_rstd: f32; momentum: float, "
-       "epsilon: float) -> (mean_out: f32, variance_out: f32)", update_running});
+       "epsilon: float) -> (mean_out: f32, variance_out: f32)", update_running},
+      {"batch_norm.fold(w: f32, b: f32, mean: f32, variance: f32, bias?: f32; epsilon: float) -> "
+       "(scale: f32, shift: f32)", fold});

@@ -198,6 +198,32 @@ pk_status update_running(const pk_call *call) {
                           pk_f32(&call->in[1]), pk_f32(&call->in[2]), pk_f32(&call->in[3]),
                           call->attr[0].f, call->attr[1].f});
 }
+/* w, b, mean, variance, bias or none [channels] -> scale = w*rstd, shift = b + (bias - mean)*scale;
+ * attribute epsilon */
+struct folded {
+    float *scale, *shift;
+    const float *w, *b, *mean, *variance, *bias;
+    float epsilon;
+    int add_scale, add_shift;
+    PK_DEVICE void operator()(int64_t c) const {
+        const float a = w[c] / sqrtf(variance[c] + epsilon);
+        pk_put(scale + c, a, add_scale);
+        pk_put(shift + c, b[c] + ((bias ? bias[c] : 0.0f) - mean[c]) * a, add_shift);
+    }
+};
+pk_status fold(const pk_call *call) {
+    const int64_t n = pk_count(&call->out[0]);
+    for (int i = 0; i < 5; i++)
+        if (call->in[i].data != NULL && pk_count(&call->in[i]) != n)
+            return pk_fail(call, PK_BAD_SHAPE, -1,
+                           "input %d has %lld elements, there are %lld channels", i,
+                           (long long)pk_count(&call->in[i]), (long long)n);
+    return pk_each(call, n,
+                   folded{pk_f32(&call->out[0]), pk_f32(&call->out[1]), pk_f32(&call->in[0]),
+                          pk_f32(&call->in[1]), pk_f32(&call->in[2]), pk_f32(&call->in[3]),
+                          pk_f32(&call->in[4]), (float)call->attr[0].f, pk_adds(call, 0),
+                          pk_adds(call, 1)});
+}
 } /* namespace */
 
 PK_OP(
@@ -216,4 +242,7 @@ PK_OP(
      backward_inference},
     {"batch_norm.update_running(mean: f32, variance: f32, batch_mean: f32, batch_rstd: f32; momentum: float, "
      "epsilon: float) -> (mean_out: f32, variance_out: f32)",
-     update_running});
+     update_running},
+    {"batch_norm.fold(w: f32, b: f32, mean: f32, variance: f32, bias?: f32; epsilon: float) -> "
+     "(scale: f32, shift: f32)",
+     fold});

@@ -49,53 +49,38 @@ static float *winograd_room(const pk_call *call, const pk_conv *conv, pk_pass pa
     return floats > 0 && floats <= room ? pk_f32(&call->out[1]) : NULL;
 }
 
-/* Adds an activated result to y, a stretch of one row at a time: the sum inside the activation must not see what is
- * there.  No plan asks for it; it is here because every output can be added to. */
-static void add_activated(const pk_call *call, const pk_conv *conv, const float *x, const float *w, const float *b,
-                          int32_t activation, float *y) {
-    float row[1024];
-    const int64_t share = conv->channels / conv->groups, pixels = conv->height * conv->width;
-    pk_conv part = *conv;
-    part.n = part.out_channels = part.out_h = part.groups = 1, part.channels = share;
-    for (int64_t i = 0; i < conv->n * conv->out_channels * conv->out_h; i++) {
-        const int64_t h = i % conv->out_h, o = i / conv->out_h % conv->out_channels, s = i / conv->out_h / conv->out_channels;
-        const int64_t group = o / (conv->out_channels / conv->groups);
-        part.pad_top = conv->pad_top - h * conv->stride_h;
-        for (int64_t j = 0; j < conv->out_w; j += 1024) {
-            part.out_w = pk_min_i64(1024, conv->out_w - j);
-            part.pad_left = conv->pad_left - j * conv->stride_w;
-            pk_conv_forward(call, &part, x + (s * conv->channels + group * share) * pixels,
-                            w + o * share * conv->kernel_h * conv->kernel_w, b == NULL ? NULL : b + o, activation, 0, row);
-            for (int64_t k = 0; k < part.out_w; k++) y[i * conv->out_w + j + k] += row[k];
-        }
-    }
+/* b and scale have a number for each filter, z as many as y. */
+static pk_status sizes_of(const pk_call *call, const pk_conv *conv) {
+    for (int i = 2; i < 4; i++)
+        if (call->in[i].data != NULL && pk_count(&call->in[i]) != conv->out_channels)
+            return pk_fail(call, PK_BAD_SHAPE, -1, "%s has %lld elements, w %lld filters", i == 2 ? "b" : "scale",
+                           (long long)pk_count(&call->in[i]), (long long)conv->out_channels);
+    if (call->in[4].data != NULL && pk_count(&call->in[4]) != pk_count(&call->out[0]))
+        return pk_fail(call, PK_BAD_SHAPE, -1, "z has %lld elements, y %lld", (long long)pk_count(&call->in[4]),
+                       (long long)pk_count(&call->out[0]));
+    return PK_OK;
 }
 
-/* x [n, channels, height, width], w [out, channels/groups, kh, kw], b [out], y [n, out, oh, ow] */
+/* x [n, channels, height, width], w [out, channels/groups, kh, kw], b, scale [out], z and y [n, out, oh, ow] */
 static pk_status forward(const pk_call *call) {
-    const pk_view *b = &call->in[2];
     const int64_t activation = call->attr[4].i;
     pk_conv conv;
-    const pk_status status = shape_of(call, &call->in[0], &call->in[1], &call->out[0], &conv);
+    pk_status status = shape_of(call, &call->in[0], &call->in[1], &call->out[0], &conv);
+    if (status == PK_OK) status = sizes_of(call, &conv);
     if (status != PK_OK) return status;
-    if (b->data != NULL && pk_count(b) != conv.out_channels)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "b has %lld elements, w %lld filters", (long long)pk_count(b),
-                       (long long)conv.out_channels);
     if (activation < PK_ACT_NONE || activation > PK_ACT_SIGMOID)
         return pk_fail(call, PK_BAD_SHAPE, -1, "no activation %lld", (long long)activation);
-    const float *x = pk_f32(&call->in[0]), *w = pk_f32(&call->in[1]), *bias = pk_f32(b);
-    float *y = pk_f32(&call->out[0]);
-    pk_status room = PK_OK;
-    float *work = winograd_room(call, &conv, PK_PASS_FORWARD, &room);
-    if (room != PK_OK) return room;
+    const float *x = pk_f32(&call->in[0]), *w = pk_f32(&call->in[1]);
+    const pk_after after = {.bias = pk_f32(&call->in[2]), .scale = pk_f32(&call->in[3]), .z = pk_f32(&call->in[4]),
+                            .activation = (int32_t)activation, .accumulate = pk_adds(call, 0)};
+    float *y = pk_f32(&call->out[0]), *work = winograd_room(call, &conv, PK_PASS_FORWARD, &status);
+    if (status != PK_OK) return status;
     if (work != NULL)
-        pk_winograd_forward(call, &conv, x, w, bias, (int32_t)activation, pk_adds(call, 0), work, y);
+        pk_winograd_forward(call, &conv, x, w, &after, work, y);
     else if (pk_depthwise_fits(&conv))
-        pk_depthwise_forward(call, &conv, x, w, bias, (int32_t)activation, pk_adds(call, 0), y);
-    else if (pk_adds(call, 0) && activation != PK_ACT_NONE)
-        add_activated(call, &conv, x, w, bias, (int32_t)activation, y);
+        pk_depthwise_forward(call, &conv, x, w, &after, y);
     else
-        pk_conv_forward(call, &conv, x, w, bias, (int32_t)activation, pk_adds(call, 0), y);
+        pk_conv_forward_after(call, &conv, x, w, &after, y);
     return PK_OK;
 }
 
@@ -146,8 +131,8 @@ static pk_status backward_b(const pk_call *call) {
 }
 
 PK_OP(conv2d,
-      {"conv2d.forward(x: f32, w: f32, b?: f32; stride: list, padding: list, dilation: list, groups: int, "
-       "activation: int) -> (y: f32, work: f32)", forward},
+      {"conv2d.forward(x: f32, w: f32, b?: f32, scale?: f32, z?: f32; stride: list, padding: list, dilation: list, "
+       "groups: int, activation: int) -> (y: f32, work: f32)", forward},
       {"conv2d.backward_x(dy: f32, w: f32; stride: list, padding: list, dilation: list, groups: int) -> (dx: f32, work: f32)",
        backward_x},
       {"conv2d.backward_w(x: f32, dy: f32; stride: list, padding: list, dilation: list, groups: int) -> (dw: f32, work: f32)",

@@ -47,19 +47,27 @@ pk_status shape_of(const pk_call *call, const pk_view *x, const pk_view *w, cons
     return PK_OK;
 }
 
-/* x [n, channels, height, width], w [out, channels/groups, kh, kw], b [out], y [n, out, oh, ow] */
+/* x [n, channels, height, width], w [out, channels/groups, kh, kw], b, scale [out], z and y [n, out,
+ * oh, ow] */
 pk_status forward(const pk_call *call) {
-    const pk_view *b = &call->in[2];
+    const pk_view *b = &call->in[2], *scale = &call->in[3], *z = &call->in[4];
     const int64_t activation = call->attr[4].i;
     pk_conv conv;
     PK_TRY(shape_of(call, &call->in[0], &call->in[1], &call->out[0], &conv));
     if (b->data != NULL && pk_count(b) != conv.out_channels)
         return pk_fail(call, PK_BAD_SHAPE, -1, "b has %lld elements, w %lld filters",
                        (long long)pk_count(b), (long long)conv.out_channels);
+    if (scale->data != NULL && pk_count(scale) != conv.out_channels)
+        return pk_fail(call, PK_BAD_SHAPE, -1, "scale has %lld elements, w %lld filters",
+                       (long long)pk_count(scale), (long long)conv.out_channels);
+    if (z->data != NULL && pk_count(z) != pk_count(&call->out[0]))
+        return pk_fail(call, PK_BAD_SHAPE, -1, "z has %lld elements, y %lld",
+                       (long long)pk_count(z), (long long)pk_count(&call->out[0]));
     if (activation < PK_ACT_NONE || activation > PK_ACT_SIGMOID)
         return pk_fail(call, PK_BAD_SHAPE, -1, "no activation %lld", (long long)activation);
     return pk_conv_forward(call, conv, pk_f32(&call->in[0]), pk_f32(&call->in[1]), pk_f32(b),
-                           (int)activation, pk_adds(call, 0), pk_f32(&call->out[0]));
+                           (int)activation, pk_adds(call, 0), pk_f32(&call->out[0]), pk_f32(scale),
+                           pk_f32(z));
 }
 
 /* dy as y, w -> dx as x */
@@ -91,7 +99,8 @@ pk_status backward_b(const pk_call *call) {
 
 PK_OP(
     conv2d,
-    {"conv2d.forward(x: f32, w: f32, b?: f32; stride: list, padding: list, dilation: list, groups: int, "
+    {"conv2d.forward(x: f32, w: f32, b?: f32, scale?: f32, z?: f32; stride: list, "
+     "padding: list, dilation: list, groups: int, "
      "activation: int) -> (y: f32, work: f32)",
      forward},
     {"conv2d.backward_x(dy: f32, w: f32; stride: list, padding: list, dilation: list, groups: int) -> (dx: f32, work: f32)",

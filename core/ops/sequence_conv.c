@@ -4,42 +4,12 @@
  * The rows that a token reads lie one after the other: they are one row of a product, and rows overlap
  * (windows.h).  Nothing is copied side by side and nothing padded. */
 #include "elementwise.h"
-#include "products.h"
-#include "windows.h"
-
-/* x [T, d], w [size*d, m], y [T, m]; offsets[sequences] is T */
-typedef struct conv {
-    const pk_call *call;
-    pk_windows windows;
-    int64_t tokens, d, m, size;
-} conv;
-
-static pk_status find(const pk_call *call, const pk_view *x, const pk_view *w, const pk_view *y,
-                      conv *c) {
-    const int64_t size = call->attr[0].i, start = call->attr[1].i;
-    if (!x->offsets) return pk_fail(call, PK_BAD_SHAPE, -1, "the tokens come without offsets");
-    *c = (conv){.call = call, .tokens = x->dim[0], .d = pk_inner(x, 1), .m = pk_inner(y, 1)};
-    c->windows = (pk_windows){.offsets = x->offsets, .sequences = x->sequences, .first = start};
-    c->size = size;
-    if (size < 1 || size > INT32_MAX || start < -INT32_MAX || start > INT32_MAX)
-        return pk_fail(call, PK_BAD_CALL, -1, "size %lld, start %lld", (long long)size,
-                       (long long)start);
-    if (w->ndim != 2 || w->dim[0] != size * c->d || w->dim[1] != c->m)
-        return pk_fail(call, PK_BAD_SHAPE, -1,
-                       "w is [%lld, %lld], %lld tokens of width %lld give width %lld",
-                       (long long)w->dim[0], (long long)pk_inner(w, 1), (long long)size,
-                       (long long)c->d, (long long)c->m);
-    if (c->tokens != y->dim[0] || x->offsets[x->sequences] != c->tokens)
-        return pk_fail(call, PK_BAD_SHAPE, -1, "x has %lld tokens, y %lld, the sequences %lld",
-                       (long long)c->tokens, (long long)y->dim[0],
-                       (long long)x->offsets[x->sequences]);
-    return PK_OK;
-}
+#include "sequence_window.h"
 
 /* Adding an activated result: a piece of a row at a time, in scratch. */
 #define ADD_COLUMNS 4096
 typedef struct add_result {
-    const conv *c;
+    const pk_conv_windows *c;
     pk_product p;
 } add_result;
 static void add_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
@@ -61,8 +31,8 @@ static void add_task(void *context, int64_t begin, int64_t end, int32_t thread, 
 
 static pk_status sequence_conv_forward(const pk_call *call) {
     const pk_view *x = &call->in[0], *w = &call->in[1], *b = &call->in[2];
-    conv c;
-    const pk_status bad = find(call, x, w, &call->out[0], &c);
+    pk_conv_windows c;
+    const pk_status bad = pk_find_conv(call, x, w, &call->out[0], &c);
     if (bad) return bad;
     if (b->data && pk_count(b) != c.m)
         return pk_fail(call, PK_BAD_SHAPE, -1, "b has %lld elements, w has %lld columns",
@@ -83,8 +53,8 @@ static pk_status sequence_conv_forward(const pk_call *call) {
 /* dx[t] = sum over j of dy[t - start - j] w_j^T: one product for each j. */
 static pk_status sequence_conv_backward_x(const pk_call *call) {
     const pk_view *dy = &call->in[0], *w = &call->in[1], *dx = &call->out[0];
-    conv c;
-    const pk_status bad = find(call, dx, w, dy, &c);
+    pk_conv_windows c;
+    const pk_status bad = pk_find_conv(call, dx, w, dy, &c);
     if (bad) return bad;
     const int64_t start = c.windows.first;
     for (int64_t j = 0; j < c.size; j++) {
@@ -101,8 +71,8 @@ static pk_status sequence_conv_backward_x(const pk_call *call) {
 /* dw [size*d, m] = sum over t of the window of t as a column, times dy[t]. */
 static pk_status sequence_conv_backward_w(const pk_call *call) {
     const pk_view *x = &call->in[0], *dy = &call->in[1], *dw = &call->out[0];
-    conv c;
-    const pk_status bad = find(call, x, dw, dy, &c);
+    pk_conv_windows c;
+    const pk_status bad = pk_find_conv(call, x, dw, dy, &c);
     if (bad) return bad;
     pk_product p = {.m = c.size * c.d, .n = c.m, .k = c.tokens, .windows = &c.windows};
     p.a = pk_f32(x), p.a_stride = c.d, p.a_transposed = 1;

@@ -8,6 +8,7 @@ noted with the condition that failed (``plan --stage fused`` prints it).
 product, bias, relu | tanh | sigmoid    ``fc.forward``
 convolution, bias, the same             ``conv2d.forward``, ``sequence_conv.forward``
 batch norm, addition, relu              ``batch_norm`` with ``z`` and ``activation``
+convolution, norm of given statistics   ``conv2d.forward`` with ``scale`` and ``z``
 sum of products, bias                   products that add to one tensor, the last with bias
 weight and bias gradient of one product ``fc.backward_wb``
 masks and sums of gradients             :mod:`paddlecli.compiler.fuse_gradients`
@@ -28,6 +29,10 @@ from paddlecli.ops.base import Attr
 ACTIVATIONS = ("none", "relu", "tanh", "sigmoid")
 """What a product's or convolution's attribute ``activation`` counts: those whose gradient needs
 only the result."""
+
+
+Chain = tuple[list[Node], list[Node]]
+"""The nodes that do the work of some parts, to stand at the place of the last part; the parts."""
 
 
 @dataclass
@@ -77,17 +82,18 @@ def fuse(entry: Entry, notes: list[str]) -> Entry:
 def _fuse(nodes: Sequence[Node], view: _Readers, notes: list[str]) -> list[Node]:
     """One stretch of nodes without loops between them."""
     here = {id(n) for n in nodes}
-    done: dict[int, Node] = {}
+    done: dict[int, list[Node]] = {}
     gone: set[int] = set()
     for node in nodes:
         if id(node) in gone or id(node) in done:
             continue
         chain = _product_chain(node, view, here, notes) or _norm_chain(node, view, here)
-        if chain is not None and not any(id(p) in gone or id(p) in done for p in chain[1]):
+        if chain is not None:
             merged, parts = chain
             done[id(parts[-1])] = merged
             gone.update(id(p) for p in parts[:-1])
-    result = [done.get(id(n), n) for n in nodes if id(n) not in gone]
+            here.difference_update(id(p) for p in parts)
+    result = [m for n in nodes if id(n) not in gone for m in done.get(id(n), [n])]
     return _weight_and_bias(_sums_of_products(result, view))
 
 
@@ -109,8 +115,9 @@ def _is_product(node: Node) -> bool:
 
 def _product_chain(
     node: Node, view: _Readers, here: set[int], notes: list[str]
-) -> tuple[Node, list[Node]] | None:  # fmt: skip
-    """product -> bias -> activation, the last two optional."""
+) -> Chain | None:  # fmt: skip
+    """product -> bias -> activation, the last two optional; a convolution's bias may be followed by a
+    batch norm of given statistics and an addition."""
     if not _is_product(node) or node.guard is not None:
         return None
     axis = CONVOLUTIONS.get(node.kernel.op, -1)
@@ -124,6 +131,9 @@ def _product_chain(
         bias = following.args["b"]
         parts.append(following)
         following = _next(following, view, here)
+    if node.kernel.op == "conv2d" and _is_given_norm(following, parts[-1].outputs[0]):
+        assert following is not None
+        return _normed(node, [*parts, following], bias, view, here)
     if (
         following is not None
         and following.kernel.name == "forward"
@@ -131,13 +141,66 @@ def _product_chain(
     ):
         activation = ACTIVATIONS.index(following.kernel.op)
         parts.append(following)
+        following = _next(following, view, here)
     elif following is not None and following.kernel.op in ("gelu", "swish", "leaky_relu", "elu"):
         note = f"{node.origin.path}: {following.kernel.op} stays apart from {node.kernel.op}"
         note += ": its gradient needs the value before it"
         notes += [note] if note not in notes else []
     if len(parts) == 1:
         return None
-    return _merged(node, parts, bias, activation), parts
+    return [_merged(node, parts, bias, activation)], parts
+
+
+def _is_given_norm(node: Node | None, x: Tensor) -> bool:
+    return (
+        node is not None
+        and node.kernel.full_name == "batch_norm.inference"
+        and node.args["x"] is x
+        and node.args.get("z") is None
+        and node.guard is None
+    )
+
+
+def _normed(
+    node: Node, parts: list[Node], bias: Tensor | None, view: _Readers, here: set[int]
+) -> Chain:
+    """convolution [-> bias] -> batch norm of given statistics [-> add] [-> relu]: its scale and shift
+    come from a small kernel, and the convolution ends with them."""
+    norm = parts[-1]
+    parts, z, relu = _tail(norm, view, here, parts)
+    channels = norm.args["w"].spec
+    scale, shift = (Tensor(f"{norm.outputs[0].name}.{n}", channels) for n in ("scale", "shift"))
+    given = {p: norm.args[p] for p in ("w", "b", "mean", "variance")} | {"bias": bias}
+    kernel = ops.get("batch_norm").fold  # type: ignore[attr-defined]
+    epsilon: dict[str, Attr] = {"epsilon": norm.attrs["epsilon"]}
+    fold = Node(kernel, given, {"scale": scale, "shift": shift}, epsilon, norm.origin)
+    merged = replace(
+        node,
+        args={**node.args, "b": shift, "scale": scale, "z": z},
+        results={**node.results, "y": parts[-1].outputs[0]},
+        attrs={**node.attrs, "activation": ACTIVATIONS.index("relu") if relu else 0},
+        origin=_origin(parts),
+        accumulate=_flags(parts[-1], "y"),
+    )
+    return [fold, merged], parts
+
+
+def _tail(
+    norm: Node, view: _Readers, here: set[int], parts: list[Node]
+) -> tuple[list[Node], Tensor | None, bool]:
+    """What follows a batch norm: the parts with an addition and a relu behind them, what is added,
+    whether there is a relu."""
+    z, relu, parts = None, bool(norm.attrs["activation"]), list(parts)
+    following = None if relu else _next(norm, view, here)
+    other = _beside(following, norm.outputs[0])
+    if following is not None and other is not None:
+        z = other
+        parts.append(following)
+        following = _next(following, view, here)
+    if following is not None and following.kernel.full_name == "relu.forward":
+        relu = True
+        parts.append(following)
+    return parts, z, relu
 
 
 def _is_bias(node: Node, axis: int) -> bool:
@@ -213,31 +276,24 @@ def _joins(product: Node, node: Node, view: _Readers) -> bool:
     return plain and product.guard is None and view.only(product.outputs[0]) is node
 
 
-def _norm_chain(node: Node, view: _Readers, here: set[int]) -> tuple[Node, list[Node]] | None:
+def _norm_chain(node: Node, view: _Readers, here: set[int]) -> Chain | None:
     """batch norm -> add -> relu, the last two optional."""
     if node.kernel.full_name not in ("batch_norm.forward", "batch_norm.inference"):
         return None
     if node.attrs["activation"] or node.args.get("z") is not None or node.guard is not None:
         return None
-    parts, args = [node], dict(node.args)
-    following = _next(node, view, here)
-    other = _beside(following, node.outputs[0])
-    if following is not None and other is not None:
-        args["z"] = other
-        parts.append(following)
-        following = _next(following, view, here)
-    attrs = dict(node.attrs)
-    if following is not None and following.kernel.full_name == "relu.forward":
-        attrs["activation"] = 1
-        parts.append(following)
+    parts, z, relu = _tail(node, view, here, [node])
     if len(parts) == 1:
         return None
-    last = parts[-1]
-    results = {**node.results, "y": last.outputs[0]}
-    flags = _flags(last, "y")
-    return replace(
-        node, args=args, attrs=attrs, results=results, origin=_origin(parts), accumulate=flags
-    ), parts
+    merged = replace(
+        node,
+        args={**node.args, "z": z},
+        results={**node.results, "y": parts[-1].outputs[0]},
+        attrs={**node.attrs, "activation": int(relu)},
+        origin=_origin(parts),
+        accumulate=_flags(parts[-1], "y"),
+    )
+    return [merged], parts
 
 
 def _beside(node: Node | None, x: Tensor) -> Tensor | None:

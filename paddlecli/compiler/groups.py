@@ -38,8 +38,8 @@ class OptimizerSpec:
 
 @dataclass(frozen=True)
 class Segment:
-    """One parameter inside a flat range: offset and length in elements, and what the update does
-    with it."""
+    """One parameter inside a flat range: offset and length in elements, what the update does with it,
+    and the epoch from which it is updated."""
 
     name: str
     offset: int
@@ -48,6 +48,7 @@ class Segment:
     l2: float
     l1: float
     clip: bool
+    since: int = 1
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class Group:
         segments: dense parameters; ``parameters``, ``gradients`` and each of ``slots`` are flat
             tensors [n] over the whole range
             (None when every parameter is a table).
-        count: i64 state [1], updates done so far.
+        counts: i64 states [1], updates done so far, by the epoch from which parameters are updated:
+            a rule that corrects its moments for their first value begins anew with each.
         rate: f32 argument [1], the learning rate.
         average: flat averages of the dense parameters, where they are kept.
     """
@@ -81,6 +83,11 @@ class Group:
     gradients: Tensor | None
     slots: Mapping[str, Tensor]
     tables: tuple[Table, ...]
-    count: Tensor
+    counts: Mapping[int, Tensor]
     rate: Tensor
     average: Tensor | None = None
+
+    @property
+    def count(self) -> Tensor:
+        """Updates of the parameters that are updated from the start."""
+        return self.counts[min(self.counts)]

@@ -9,8 +9,10 @@ kernel allows that and nobody reads the input later; a reshape is another view o
 from __future__ import annotations
 
 from bisect import insort
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from paddlecli import ops
 from paddlecli.graph.ir import Entry, Loop, Node, Tensor, flat, storage_of
@@ -220,3 +222,13 @@ def placed(sizes: Sequence[int], lives: Sequence[Life]) -> tuple[list[int], int]
 def nominal_total(plan: MemoryPlan) -> int:
     """Bytes of an entry's temporaries at the nominal sizes."""
     return placed([nominal_bytes(v.tensor.spec) for v in plan.lives], plan.lives)[1]
+
+
+def nominal_peak(plan: MemoryPlan) -> int:
+    """Most bytes that are needed at one time at the nominal sizes: no placement takes less."""
+    change: dict[int, int] = defaultdict(int)
+    for life in plan.lives:
+        size = nominal_bytes(life.tensor.spec)
+        change[life.first] += size
+        change[life.last + 1] -= size
+    return max(accumulate(change[at] for at in sorted(change)), default=0)

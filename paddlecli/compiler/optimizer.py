@@ -8,7 +8,7 @@ composed of ops (``composed.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -116,9 +116,8 @@ def append_updates(e: Emitter, group: Group) -> tuple[Tensor | None, list[Tensor
         walk.update_flat()
     for table in group.tables:
         walk.update_table(table)
-    _emit(
-        e, ops.get("update_count").forward, {"count": group.count}, {}, {"count_out": group.count}
-    )
+    for count in group.counts.values():
+        _emit(e, ops.get("update_count").forward, {"count": count}, {}, {"count_out": count})
     _average(e, group)
     return norm, watched
 
@@ -169,11 +168,14 @@ class _Pass:
         self.value = self.limit if self.kind == "value" else 0.0
         self.scale: Tensor | None = None
         self.factors: dict[str, Tensor] = {}
-        clips = [int(s.clip) for s in group.segments]
-        if clips:
-            pairs = [x for s in group.segments for x in (s.offset, s.length)]
-            self.bounds = e.constant(pairs, "i64", (len(clips), 2))
-            self.clips = e.constant(clips, "i32")
+        if group.segments:
+            self.bounds, self.clips = self._bounds(group.segments)
+
+    def _bounds(self, segments: Sequence[Segment]) -> tuple[Tensor, Tensor]:
+        """Where segments lie, and which of them clipping concerns."""
+        pairs = [x for s in segments for x in (s.offset, s.length)]
+        bounds = self.e.constant(pairs, "i64", (len(segments), 2))
+        return bounds, self.e.constant([int(s.clip) for s in segments], "i32")
 
     # -- clip
     def clip(self) -> Tensor | None:
@@ -267,15 +269,31 @@ class _BuiltIn(_Pass):
         self.op, self.attrs = op, group.optimizer.attrs
 
     def update_flat(self) -> None:
-        group, segments = self.group, self.group.segments
+        whole = self.group.segments
+        parts = {since: [s for s in whole if s.since == since] for since in self.group.counts}
+        for since, segments in parts.items():
+            if len(segments) == len(whole):
+                self._update_segments(since, segments, self.scale, self.bounds, self.clips)
+            elif segments:
+                bounds, clips = self._bounds(segments)
+                scale = self.scale
+                if self.kind == "norm" and scale is not None:  # one factor a segment
+                    args = (self.group.gradients, bounds, clips)
+                    scale = self._factor(self.e.apply("segment_norms", *args))
+                self._update_segments(since, segments, scale, bounds, clips)
+
+    def _update_segments(
+        self, since: int, segments: Sequence[Segment], scale: Tensor | None, bounds: Tensor, clips: Tensor
+    ) -> None:  # fmt: skip
+        group = self.group
         assert group.parameters is not None
         args = {
             "p": group.parameters,
             "g": group.gradients,
             **group.slots,
-            **self._common(self.scale),
-            "bounds": self.bounds,
-            "clips": self.clips,
+            **self._common(since, scale),
+            "bounds": bounds,
+            "clips": clips,
             "rates": self.e.constant([s.rate for s in segments]),
             "l2": self.e.constant([s.l2 for s in segments]),
             "l1": self.e.constant([s.l1 for s in segments]),
@@ -292,15 +310,15 @@ class _BuiltIn(_Pass):
             "values": rows.values,
             "rows": rows.count,
             **table.slots,
-            **self._common(self.factors.get(s.name)),
+            **self._common(s.since, self.factors.get(s.name)),
         }
         limit = self.value if s.clip else 0.0
         attrs: dict[str, Attr] = {"rate": s.rate, "l2": s.l2, "l1": s.l1, "clip_value": limit}
         work = Spec.of(2 * table.parameter.spec.shape[0].coefficient + 1, dtype="f64")
         self._update(True, args, attrs, table.parameter, table.slots, work)
 
-    def _common(self, scale: Tensor | None) -> dict[str, Tensor | None]:
-        counted = {"count": self.group.count} if self.op.counted else {}
+    def _common(self, since: int, scale: Tensor | None) -> dict[str, Tensor | None]:
+        counted = {"count": self.group.counts[since]} if self.op.counted else {}
         return {**counted, "lr": self.group.rate, "scale": scale}
 
     def _update(

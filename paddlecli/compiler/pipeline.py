@@ -131,12 +131,16 @@ def _table_notes(
     return notes
 
 
-def stages(graph: Graph, optimizers: Mapping[str, OptimizerSpec] | None = None) -> dict[str, str]:
+def stages(
+    graph: Graph,
+    optimizers: Mapping[str, OptimizerSpec] | None = None,
+    passes: Passes = Passes(),
+) -> dict[str, str]:
     """``graph``, ``gradients``, ``fused`` and ``memory`` as text."""
     from paddlecli.compiler.report import show_memory, show_notes
     from paddlecli.graph.show import show
 
-    done = run_passes(graph, optimizers or {})
+    done = run_passes(graph, optimizers or {}, passes)
     return {
         "graph": show(done.graph),
         "gradients": show(done.gradients),

@@ -17,10 +17,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from paddlecli.compiler.memory import nominal_bytes, nominal_total, plan_memory
-from paddlecli.config.nodes import close_names
-from paddlecli.graph.builder import fault
-from paddlecli.graph.ir import Entry, Item, Loop, Node, Origin, Tensor, storage_of
+from paddlecli.compiler.memory import nominal_bytes, nominal_peak, plan_memory
+from paddlecli.graph.ir import Entry, Item, Loop, Node, Tensor, storage_of
 
 Recompute = str | Sequence[str]
 """``none``, ``auto``, or patterns of layer paths."""
@@ -30,24 +28,26 @@ BUDGETS = 16
 """How many sizes of a segment `auto` tries, from half of all values down."""
 STEP = 1.4
 """How much smaller each of them is than the one before."""
-NEAR = 1.02
-"""Plans whose memory is within this factor of the least differ by their work instead."""
+PLACES = 40
+"""How many single places it then cuts, or leaves whole, to see whether that is better."""
+NEAR = 1.01
+"""More work is done for less memory only where it is less by this factor."""
 
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What became of an entry's forward values that its gradients read.
+    """What became of an entry's forward values, small ones left out.
 
     Attributes:
-        kept: those that stay.
-        again: those that are freed and computed again.
-        nodes: how many nodes run a second time.
-        segments: into how many pieces the forward pass is cut.
+        kept: those that stay until the gradients, or a second run, read them.
+        again: those that gradients read and that are computed again.
+        items: what runs a second time.
+        segments: of how many segments.
     """
 
     kept: tuple[Tensor, ...] = ()
     again: tuple[Tensor, ...] = ()
-    nodes: int = 0
+    items: tuple[Item, ...] = ()
     segments: int = 0
 
 
@@ -56,22 +56,44 @@ def recompute(entry: Entry, how: Recompute) -> tuple[Entry, Recomputed]:
 
     Args:
         entry: with gradients; others stay as they are.
-        how: ``auto`` takes the cuts whose plan needs least memory; patterns of layer paths make each
-            scope that one matches a segment, and all else is kept.
+        how: ``auto`` takes the cuts whose plan needs least memory; with patterns each layer or scope
+            that one matches is a segment, the outermost that does, and all else is kept.
     """
     forward = _Forward.of(entry)
     if not entry.gradients or not forward.units:
         return entry, Recomputed()
     if how != "auto":
         return _rewritten(entry, forward, _named(forward, how))
-    best: tuple[int, int, Entry, Recomputed] | None = None
-    for segments in _schedules(forward):
-        found, report = _rewritten(entry, forward, segments)
-        size = nominal_total(plan_memory(found))
+    search = _Search(entry, forward)
+    for cuts in _schedules(forward):
+        search.look(cuts)
+    for place in _narrow(forward):
+        search.look(tuple(sorted({*search.cuts} ^ {place})))
+    return search.found
+
+
+class _Search:
+    """The best cuts so far, and the entry that they give."""
+
+    def __init__(self, entry: Entry, forward: _Forward) -> None:
+        self.entry, self.forward = entry, forward
+        self.cuts: Cuts = ()
+        self.found = entry, Recomputed()
+        self.size, self.work = nominal_peak(plan_memory(entry)), 0
+        self.seen: set[Cuts] = {()}
+
+    def look(self, cuts: Cuts) -> None:
+        """Takes these cuts if their plan needs less memory, or hardly more and less work."""
+        if cuts in self.seen:
+            return
+        self.seen.add(cuts)
+        at = {id(u): bisect_right(cuts, u.at) for u in self.forward.units}
+        segments = {u: s for u, s in at.items() if s < len(cuts)}
+        entry, report = found = _rewritten(self.entry, self.forward, segments)
+        size = nominal_peak(plan_memory(entry))
         work = sum(nominal_bytes(t.spec) for t in report.again)
-        if best is None or size < best[0] / NEAR or (size < best[0] * NEAR and work < best[1]):
-            best = size, work, found, report
-    return (entry, Recomputed()) if best is None else best[2:]
+        if size < self.size / NEAR or (size <= self.size and work < self.work):
+            self.cuts, self.found, self.size, self.work = cuts, found, size, work
 
 
 # -- the forward pass ------------------------------------------------------------------------------
@@ -107,10 +129,9 @@ class _Unit:
         return plain and scans and all(s.role == "value" for s in self.writes)
 
     @property
-    def paths(self) -> list[str]:
-        """Layer paths, those of fused nodes all."""
-        origins = [n.origin for i in self.items for n in _nodes(i)]
-        return [p for o in origins for p in o.path.split("+") if p]
+    def scopes(self) -> list[str]:
+        """The layers that they belong to, and the scopes around those."""
+        return [s for i in self.items for n in _nodes(i) for s in n.origin.scopes]
 
 
 def _nodes(item: Item) -> list[Node]:
@@ -180,51 +201,38 @@ def _units(items: Sequence[Item]) -> list[_Unit]:
 # -- segments --------------------------------------------------------------------------------------
 Segments = Mapping[int, object]
 """Id of a unit -> the segment that it is computed again with; a unit that is missing is kept."""
+Cuts = tuple[int, ...]
+"""Places of the items that segments begin with, the first one left out."""
 
 
 def _named(forward: _Forward, patterns: Sequence[str]) -> Segments:
-    """Each scope that a pattern matches is a segment.
-
-    Raises:
-        ConfigError: a pattern matches no layer.
-    """
+    """Each scope that a pattern matches is a segment."""
     found: dict[int, object] = {}
-    used: set[str] = set()
     for unit in forward.units:
-        for path in unit.paths:
-            parts = path.split("/")
-            scopes = ["/".join(parts[: n + 1]) for n in range(len(parts))]
-            hit = next(((s, p) for s in scopes for p in patterns if fnmatch.fnmatchcase(s, p)), None)
-            if hit is not None and id(unit) not in found:
-                found[id(unit)] = hit[0]
-                used.add(hit[1])
-    known = dict.fromkeys(p for u in forward.units for p in u.paths)
-    for pattern in patterns:
-        if pattern not in used:
-            raise _unmatched(pattern, list(known))
+        hits = (s for s in unit.scopes if any(fnmatch.fnmatchcase(s, p) for p in patterns))
+        scope = next(hits, None)
+        if scope is not None:
+            found[id(unit)] = scope
     return found
 
 
-def _unmatched(pattern: str, paths: list[str]) -> Exception:
-    scopes = dict.fromkeys(s for p in paths for s in (p.partition("/")[0], p))
-    text = f"train.recompute: no layer of the training step matches `{pattern}`"
-    return fault(Origin(), text, nearest=close_names(pattern, list(scopes)))
-
-
-def _schedules(forward: _Forward) -> Iterator[Segments]:
-    """Cuts into segments of so many bytes, for ever smaller ones; none twice."""
+def _schedules(forward: _Forward) -> Iterator[Cuts]:
+    """Cuts into segments of so many bytes, for ever smaller ones."""
     gains = [0] * forward.border
     for value in forward.wanted:
         gains[forward.makers[id(value)].at] += nominal_bytes(value.spec)
-    crossing = _crossing(forward)
-    budget, seen = sum(gains) / STEP, set()
+    crossing, budget = _crossing(forward), float(sum(gains))
     for _ in range(BUDGETS):
-        cuts = _cuts(gains, crossing, budget)
         budget /= STEP
-        if cuts and cuts not in seen:
-            seen.add(cuts)
-            places = {id(u): bisect_right(cuts, u.at) for u in forward.units}
-            yield {u: s for u, s in places.items() if s < len(cuts)}
+        yield _cuts(gains, crossing, budget)
+
+
+def _narrow(forward: _Forward) -> list[int]:
+    """Places where less crosses than beside them, the narrowest if there are many."""
+    size = _crossing(forward)
+    places = range(1, forward.border)
+    found = [p for p in places if size[p] <= min(size[p - 1], size[p + 1]) and size[p]]
+    return sorted(sorted(found, key=lambda p: size[p])[:PLACES])
 
 
 def _crossing(forward: _Forward) -> list[int]:
@@ -243,7 +251,7 @@ def _crossing(forward: _Forward) -> list[int]:
     return found
 
 
-def _cuts(gains: Sequence[int], crossing: Sequence[int], budget: float) -> tuple[int, ...]:
+def _cuts(gains: Sequence[int], crossing: Sequence[int], budget: float) -> Cuts:
     """Places to cut at: where least crosses, between half a budget and a whole one."""
     cuts: list[int] = []
     inside, best, behind = 0.0, 0, 0.0
@@ -264,14 +272,17 @@ def _rewritten(entry: Entry, forward: _Forward, segments: Segments) -> tuple[Ent
     kept = _kept(forward, segments)
     again = _Again(forward, kept)
     items: list[Item] = list(entry.items[: forward.border])
+    second: list[Item] = []
     for item in entry.items[forward.border :]:
-        items += again.ahead_of(item)
-        items.append(again.on_new(item))
+        found = list(again.ahead_of(item))
+        second += found
+        items += [*found, again.on_new(item)]
+    behind = _storages([t for i in items[forward.border :] for t in i.inputs])
     report = Recomputed(
-        tuple(t for t in forward.wanted if id(t) in kept),
+        tuple({id(s): s for s in behind if id(s) in forward.makers}.values()),
         tuple(t for t in forward.wanted if id(t) not in kept),
-        len(items) - len(entry.items),
-        len({repr(s) for s in segments.values()}) + 1,
+        tuple(second),
+        len({segments[u] for u in again.done}),
     )
     return Entry(**{**vars(entry), "items": items}), report
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from paddlecli.compiler.memory import MemoryPlan, nominal_bytes, placed
 from paddlecli.compiler.pipeline import Stages
+from paddlecli.compiler.recompute import Recomputed
 from paddlecli.graph.ir import Entry, Loop
 
 
@@ -18,6 +19,7 @@ def show_memory(stages: Stages) -> str:
     ]
     for name, plan in stages.memory.items():
         lines += ["", *_entry(stages.fused.entries[name], plan)]
+        lines += _recomputed(stages.recomputed.get(name, Recomputed()))
     return "\n".join(lines) + "\n"
 
 
@@ -35,6 +37,18 @@ def _entry(entry: Entry, plan: MemoryPlan) -> Iterator[str]:
         if isinstance(item, Loop) and item.kind == "scan" and item.axis is not None:
             over = f"{item.axis.name}{' reversed' if item.reverse else ''}"
             yield f"  scan over {over}: {_per_token(item)} bytes a token kept"
+
+
+def _recomputed(found: Recomputed) -> Iterator[str]:
+    """What the gradients read: values that stay, values that are computed again."""
+    if not found.again:
+        return
+    kept, again = (sum(nominal_bytes(t.spec) for t in ts) for ts in (found.kept, found.again))
+    count = f"{len(found.again)} values ({again} bytes) by {len(found.items)} nodes"
+    yield f"  computed again: {count} in {found.segments} segments"
+    yield from (f"    {t.spec}  {t.name}" for t in found.again)
+    yield f"  kept: {len(found.kept)} values ({kept} bytes)"
+    yield from (f"    {t.spec}  {t.name}" for t in found.kept)
 
 
 def _per_token(loop: Loop) -> int:

@@ -115,14 +115,16 @@ def assign(graph: Graph, optimizers: Mapping[str, OptimizerSpec]) -> Storage:
     for entry in graph.entries.values():
         for metric in entry.metrics.values():
             storage.add(metric.state.name, "metrics", "metric", metric.state.spec)
-    for name in sorted({o for o in storage.owner.values() if o != "frozen"}):
-        storage.add(count_name(name), "states:i64", "state", Spec.of(1, dtype="i64"))
+    owned = [(o, graph.parameters[p].info) for p, o in storage.owner.items() if o != "frozen"]
+    for owner, since in sorted({(o, 1 if i is None else i.since) for o, i in owned}):
+        key = count_name(owner, since)
+        storage.add(key, "states:i64", "state", Spec.of(1, dtype="i64"))
     return storage
 
 
-def count_name(optimizer: str) -> str:
-    """State that counts an optimizer's updates."""
-    return f"updates.{optimizer}"
+def count_name(optimizer: str, since: int = 1) -> str:
+    """State that counts an optimizer's updates, of parameters that are updated from an epoch on."""
+    return f"updates.{optimizer}" if since == 1 else f"updates.{optimizer}.from_{since}"
 
 
 def _owners(graph: Graph, optimizers: Mapping[str, OptimizerSpec], storage: Storage) -> None:
@@ -150,4 +152,5 @@ def segment(name: str, info: ParameterInfo, storage: Storage, optimizer: Optimiz
         float(own.get("l2", 0.0)),
         float(own.get("l1", 0.0)),
         info.clip,
+        info.since,
     )

@@ -210,7 +210,10 @@ def _group(
             for n in names
             if n not in dense
         ),
-        count=Tensor(count_name(stem), Spec.of(1, dtype="i64"), "state"),
+        counts={
+            since: Tensor(count_name(stem, since), Spec.of(1, dtype="i64"), "state")
+            for since in sorted({i.since for i in info.values()})
+        },
         rate=rate,
         average=storage.flat(f"{stem}:{AVERAGE}") if dense and optimizer.average else None,
     )

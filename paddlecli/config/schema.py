@@ -18,6 +18,7 @@ from paddlecli.config.sections import (
     OneOf,
     Section,
     complain,
+    pick_names,
     pick_optimizer,
     pick_weights,
 )
@@ -126,6 +127,13 @@ ClassWeights = Annotated[
 ]
 
 
+Recompute = Annotated[
+    Annotated[Literal["none", "auto"], Tag("<name>")]
+    | Annotated[tuple[Name, ...], Field(min_length=1, strict=False), Tag("<list>")],
+    Discriminator(pick_names),
+]
+
+
 class Ema(Section):
     """Averages of the weights over the steps, average = decay * average + (1 - decay) * weight: they
     are what is evaluated and saved; training itself goes on with the weights."""
@@ -162,6 +170,10 @@ class Train(Section):
     accumulate: Count = 1
     """Cut each batch into so many parts that are run one after the other; the result is the same,
     the memory smaller."""
+    recompute: Recompute = "none"
+    """Values of the forward pass that are not kept for the gradients but computed a second time: `none`,
+    those whose lack saves most memory (`auto`), or those inside of the layers and scopes that patterns
+    name, such as `[stage1/*]`. The result is the same to the bit, a step takes longer."""
     eval_every: Natural = 1
     """Evaluate after every so many epochs; 0 means only at the end."""
     eval_split: Literal["test", "valid", "train"] = "test"

@@ -8,7 +8,7 @@ from typing import Any
 
 from paddlecli.compiler.artifact import Artifact
 from paddlecli.compiler.optimizer import optimizers
-from paddlecli.compiler.pipeline import compile_graph
+from paddlecli.compiler.pipeline import Passes, compile_graph
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.schema_network import Input, WrittenModel
 from paddlecli.data.columns import Dataset, Split
@@ -65,6 +65,11 @@ class Prepared:
         """Which parameters are frozen and how many train, and what is averaged; empty where all train and nothing is."""
         said = []
         for first, names in self._trained():
+            if first > self.recipe.train.epochs:
+                said.append(
+                    f"what trains from epoch {first} on stays frozen: it is behind the last one"
+                )
+                break
             frozen = [n for n in self.artifact.parameters if n not in names]
             if frozen:
                 count = sum(_size(self.artifact.parameters[n].shape) for n in frozen)
@@ -182,7 +187,8 @@ def prepare(recipe: Recipe, spec: DatasetSpec, graph: Graph | None = None) -> Pr
     whole = build(recipe, spec) if graph is None else graph
     parts = recipe.train.accumulate
     with telling(recipe):
-        artifact = compile_graph(whole, optimizers(recipe), recipe.train.seed, accumulate=parts > 1)
+        passes = Passes(recompute=recipe.train.recompute)
+        artifact = compile_graph(whole, optimizers(recipe), recipe.train.seed, passes, parts > 1)
     calls = iteration(artifact, recipe.train.loop, parts)
     later = tuple(
         (epoch - 1, iteration(artifact, [name], 1)) for epoch, name in whole.roles.get("phases", ())

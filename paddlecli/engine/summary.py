@@ -14,7 +14,8 @@ from typing import Any
 from paddlecli import ops
 from paddlecli.compiler.emit import emit
 from paddlecli.compiler.optimizer import optimizers
-from paddlecli.compiler.pipeline import Stages, run_passes
+from paddlecli.compiler.pipeline import Passes, Stages, run_passes
+from paddlecli.compiler.recompute import Recomputed
 from paddlecli.config.recipe import Recipe
 from paddlecli.graph.ir import Entry, Graph, Item, Loop, Node, Tensor, storage_of
 from paddlecli.models.build import telling
@@ -149,7 +150,8 @@ def summarize(
     ragged = any(t.spec.axis is not None for t in graph.inputs.values())
     sizes = Sizes(batch, length or LENGTH)
     with telling(recipe):
-        stages = run_passes(graph, optimizers(recipe), accumulate=parts > 1)
+        passes = Passes(recompute=recipe.train.recompute)
+        stages = run_passes(graph, optimizers(recipe), passes, parts > 1)
     layers = _Table(stages, sizes).layers()
     weights = sum(sizes.bytes(t.spec) for t in (*graph.parameters.values(), *graph.states.values()))
     state, plan = _reserved(stages, Sizes(-(-batch // parts), sizes.length))
@@ -224,7 +226,9 @@ class _Table:
         places = list(_places(whole.items))
         forward = {id(p.node) for p in _places(entry.items)}
         makers: dict[int, str] = {}
-        for p in places:
+        again = self.stages.recomputed.get(entry.name, Recomputed())
+        freed = {t.name for t in again.again}
+        for p in (*places, *self._again(again)):
             if p.row in self.rows:
                 self.rows[p.row].step_flops += flops(p, self.sizes)
             if id(p.node) in forward:
@@ -235,9 +239,16 @@ class _Table:
             if id(p.node) not in forward
             for t in p.node.inputs
             for s in _values(t)
+            if s.name not in freed
         }
         for key in makers.keys() & kept.keys():
             self.rows[makers[key]].activation_bytes += self.sizes.bytes(kept[key].spec)
+
+    def _again(self, found: Recomputed) -> Iterator[_Place]:
+        """What runs a second time, in the rows of the layers that it began with."""
+        for node, loop in _nodes(found.items):
+            row = next((s for s in node.origin.scopes if s in self.rows), "")
+            yield _Place(row, node, loop)
 
 
 FROZEN = "frozen"

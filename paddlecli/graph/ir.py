@@ -27,6 +27,13 @@ class Origin:
     path: str = ""
     kind: str = ""
 
+    @property
+    def scopes(self) -> list[str]:
+        """The layer's path and those around it, the outermost first: ``stage1``, ``stage1/fc1``. Of a
+        node that does the work of several layers those of all."""
+        parts = [path.split("/") for path in self.path.split("+") if path]
+        return ["/".join(p[: n + 1]) for p in parts for n in range(len(p))]
+
     def under(self, path: str) -> Origin:
         """The same place with another layer path."""
         return replace(self, path=path)
@@ -50,8 +57,8 @@ class ParameterInfo:
             takes the optimizer's.
         clip: False leaves it out of clipping.
         sparse: its gradient is rows, never a dense array.
-        since: the epoch from which it is trained, 1 for the first; no part of a stored graph, whose
-            entries say what they update.
+        since: the epoch from which it is trained, 1 for the first: its updates are counted apart from
+            those of others.
     """
 
     initializer: Mapping[str, Any]

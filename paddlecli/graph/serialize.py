@@ -103,7 +103,7 @@ def _parameter(t: Tensor) -> Plain:
     info = t.info or ParameterInfo({})
     found = {**_spec(t.spec), "initializer": dict(info.initializer)}
     usual = ParameterInfo({})
-    for key in ("trainable", "rate", "clip", "sparse"):
+    for key in ("trainable", "rate", "clip", "sparse", "since"):
         if getattr(info, key) != getattr(usual, key):
             found[key] = getattr(info, key)
     if info.regularizer is not None:
@@ -269,7 +269,7 @@ def from_plain(plain: Plain, source: str) -> Graph:
 
 
 def _info(p: Plain) -> ParameterInfo:
-    keys = ("trainable", "rate", "clip", "sparse", "regularizer")
+    keys = ("trainable", "rate", "clip", "sparse", "since", "regularizer")
     return ParameterInfo(p["initializer"], **{k: p[k] for k in keys if k in p})
 
 

@@ -3,9 +3,11 @@ compiler."""
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from paddlecli.config.nodes import close_names
 from paddlecli.config.plugins import place_of
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import METRICS, MODELS
@@ -14,7 +16,7 @@ from paddlecli.config.schema_network import Entry as EntrySection
 from paddlecli.config.schema_network import NamedModel, WrittenModel
 from paddlecli.errors import ConfigError, Fault
 from paddlecli.graph.builder import fault
-from paddlecli.graph.ir import Entry, Graph, Loop, Origin, ParameterInfo, Tensor, Update
+from paddlecli.graph.ir import Entry, Graph, Loop, Origin, ParameterInfo, Tensor, Update, flat
 from paddlecli.graph.prune import prune
 from paddlecli.models import outside, settings, targets
 from paddlecli.models.frames import Frame, Names, Unread, count, located, named, tensors_read
@@ -45,6 +47,7 @@ def build(recipe: Recipe, data: Fields) -> Graph:
             _ordinary(graph, model, recipe, data, found)
     except ConfigError as error:
         raise _told(recipe, [*found, *error.faults], error) from None
+    found += [] if found else _unmatched(graph, recipe)
     if found:
         raise _told(recipe, found)
     return graph
@@ -129,6 +132,18 @@ def _settle(
         text = f"train.{key}: no loss of this network takes classes"
         found += fault(_origin(recipe, "train", key), text, targets.LOSSES).faults
     return found
+
+
+def _unmatched(graph: Graph, recipe: Recipe) -> Iterator[Fault]:
+    """A fault for each pattern of ``train.recompute`` that matches no layer of a training step."""
+    patterns = () if isinstance(recipe.train.recompute, str) else recipe.train.recompute
+    nodes = [n for e in graph.entries.values() if e.updates for n in flat(e.items)]
+    scopes = dict.fromkeys(s for n in nodes for s in n.origin.scopes)
+    for pattern in patterns:
+        if not fnmatch.filter(scopes, pattern):
+            where = _origin(recipe, "train", "recompute")
+            text = f"train.recompute: no layer of the training step matches `{pattern}`"
+            yield from fault(where, text, nearest=close_names(pattern, list(scopes))).faults
 
 
 def _train(graph: Graph, recipe: Recipe, name: str, epoch: int) -> None:

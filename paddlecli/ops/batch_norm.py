@@ -19,6 +19,7 @@ class BatchNorm(Op):
     ``update_running`` moves the running
     statistics: ``running = momentum*running + (1 - momentum)*batch``; it is a kernel of its own so
         that a guard can stop it.
+    ``fold`` writes ``inference`` of x + bias as x*scale + shift, for a convolution that ends so.
     ``activation``: 0 none, 1 relu.
     """
 
@@ -47,6 +48,10 @@ class BatchNorm(Op):
         "epsilon: float) -> (mean_out: f32, variance_out: f32)",
         inplace={"mean_out": "mean", "variance_out": "variance"},
         updates=True,
+    )
+    fold = Kernel(
+        "batch_norm.fold(w: f32, b: f32, mean: f32, variance: f32, bias?: f32; epsilon: float) -> "
+        "(scale: f32, shift: f32)"
     )
     defaults: ClassVar[Mapping[str, Attr]] = {"epsilon": 1e-5, "activation": 0, "momentum": 0.9}
 

@@ -29,8 +29,8 @@ _ATTRS = "stride: list, padding: list, dilation: list, groups: int"
 
 
 class Conv2d(Op):
-    """``y = act(conv(x, w) + b)``: x [N, C, H, W], w [out, C/groups, kh, kw], b [out], y [N, out,
-    H', W'].
+    """``y = act(conv(x, w)*scale + b + z)``: x [N, C, H, W], w [out, C/groups, kh, kw], b and scale
+    [out], z and y [N, out, H', W']; b, scale and z may be absent.
 
     ``padding``: two numbers (height, width) or four (top, bottom, left, right). H' is
     ``(H + pads - dilation*(kh - 1) - 1) // stride + 1``. ``activation`` is an index into
@@ -39,7 +39,8 @@ class Conv2d(Op):
 
     name = "conv2d"
     forward = Kernel(
-        f"conv2d.forward(x: f32, w: f32, b?: f32; {_ATTRS}, activation: int) -> (y: f32, work: f32)",
+        f"conv2d.forward(x: f32, w: f32, b?: f32, scale?: f32, z?: f32; {_ATTRS}, activation: int)"
+        " -> (y: f32, work: f32)",
         rowwise=True,
     )
     backward_x = Kernel(
@@ -76,7 +77,9 @@ class Conv2d(Op):
             self.name,
             f"w is {w}, x {x} has {channels} channels, groups are {groups}",
         )
-        check(b is None or b.shape == w.shape[:1], self.name, f"b is {b}, w has {out} filters")
+        for name, each in (("b", b), ("scale", args.get("scale"))):
+            text = f"{name} is {each}, w has {out} filters"
+            check(each is None or each.shape == w.shape[:1], self.name, text)
         check(
             attrs["activation"] in range(len(ACTIVATIONS)),
             self.name,
@@ -91,7 +94,8 @@ class Conv2d(Op):
             self.name,
             f"a {kh}x{kw} filter does not fit into {height}x{width} with these paddings",
         )
-        y = x.with_shape(x.shape[0], out, oh, ow)
+        y, z = x.with_shape(x.shape[0], out, oh, ow), args.get("z")
+        check(z is None or z.shape == y.shape, self.name, f"z is {z}, y {y}")
         return {"y": y, "work": work(self.forward, x, w, y, attrs)}
 
     def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,7 +106,18 @@ class Conv2d(Op):
             act: Any = ops.get(ACTIVATIONS[integer(node.attrs, "activation")])
             dz = g.emit(act.backward, {"y": node.results["y"], "dy": dz}, out={"dx": dz})
         attrs = {name: node.attrs[name] for name, _ in self.backward_x.attrs}
-        found = {}
+        found = {p: dz for p in ("z",) if node.args.get(p) is not None and g.needs(p)}
+        if node.args["b"] is not None and g.needs("b"):
+            found["b"] = g.emit(self.backward_b, {"dy": dz}, out={"db": node.args["b"]})
+        scale = node.args.get("scale")
+        if scale is not None:
+            if g.needs("scale"):
+                sums = g.apply(self.name, x, w, None, None, None, **attrs, activation=0)
+                add: Any = ops.get("add")
+                found["scale"] = g.emit(
+                    add.reduce, {"dz": g.apply("mul", dz, sums, axis=-1)}, {"axis": 1, "scale": 1.0}, out={"d": scale}
+                )  # fmt: skip
+            dz = g.apply("mul", dz, scale, axis=1)
         if g.needs("x"):
             room = work(self.backward_x, x.spec, w.spec, dz.spec, attrs)
             found["x"] = g.emit(
@@ -113,18 +128,18 @@ class Conv2d(Op):
             found["w"] = g.emit(
                 self.backward_w, {"x": x, "dy": dz}, attrs, out={"dw": w, "work": room}
             )
-        if node.args["b"] is not None and g.needs("b"):
-            found["b"] = g.emit(self.backward_b, {"dy": dz}, out={"db": node.args["b"]})
         return found
 
     def decompose(self, g: Emitter, node: NodeLike) -> dict[str, Any] | None:
-        """Convolution, bias, activation."""
+        """Convolution, scale, bias, what is added, activation."""
         plain: dict[str, Attr] = {**node.attrs, "activation": 0}
-        if node.args["b"] is None and not node.attrs["activation"]:
+        b, scale, z = (node.args.get(p) for p in ("b", "scale", "z"))
+        if b is scale is z is None and not node.attrs["activation"]:
             return None
-        y = g.apply(self.name, node.args["x"], node.args["w"], None, **plain)
-        if node.args["b"] is not None:
-            y = g.apply("bias", y, node.args["b"], axis=1)
+        y = g.apply(self.name, node.args["x"], node.args["w"], None, None, None, **plain)
+        y = y if scale is None else g.apply("mul", y, scale, axis=1)
+        y = y if b is None else g.apply("bias", y, b, axis=1)
+        y = y if z is None else g.apply("add", y, z, axis=-1)
         activation = ACTIVATIONS[integer(node.attrs, "activation")]
         return {"y": y if activation == "none" else g.apply(activation, y)}
 
@@ -146,13 +161,15 @@ class Conv2d(Op):
         seen = seen.reshape(n, groups, c // groups, *out, *size)
         filters = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
         z = np.einsum("ngchwij,gocij->ngohw", seen, filters).reshape(n, w.shape[0], *out)
+        z = z if args.get("scale") is None else z * args["scale"][:, None, None]
         z = z if b is None else z + b[:, None, None]
+        z = z if args.get("z") is None else z + args["z"]
         act = (lambda v: v, lambda v: np.maximum(v, 0), np.tanh, lambda v: 1 / (1 + np.exp(-v)))
         return {"y": act[integer(attrs, "activation")](z)}
 
     def samples(self) -> Sequence[Sample]:
         """Odd sizes, groups, dilation, four paddings, every activation, one-pixel images; the last
-        three are computed in tiles of 4x4 outputs (``core/cpu/winograd.h``), with their error."""
+        four are computed in tiles of 4x4 outputs (``core/cpu/winograd.h``), with their error."""
 
         def case(
             x: tuple[int, int, int],
@@ -160,10 +177,12 @@ class Conv2d(Op):
             bias: bool = False,
             low: float = -1,
             tolerance: float = 2e-6,
+            z: tuple[int, ...] = (),
             **attrs: Attr,
         ) -> Sample:
             args = {"x": Arg(("N", *x), low=low), "w": Arg(w, low=low)}
             args |= {"b": Arg((w[0],))} if bias else {}
+            args |= {"scale": Arg((w[0],)), "z": Arg(("N", *z))} if z else {}
             return Sample(args, {**self.defaults, **attrs}, tolerance=tolerance)
 
         return [
@@ -174,10 +193,15 @@ class Conv2d(Op):
             case((2, 4, 5), (2, 2, 3, 3), padding=(0, 2, 1, 0), stride=(2, 2)),
             case((3, 5, 4), (2, 3, 1, 1), stride=(2, 3)),
             case((3, 5, 4), (6, 1, 3, 3), groups=3, padding=(1, 1), activation=2),
-            case((5, 7, 21), (5, 1, 3, 3), bias=True, groups=5, padding=(0, 2, 1, 0), stride=(2, 2)),
+            case(
+                (5, 7, 21), (5, 1, 3, 3), bias=True, groups=5, padding=(0, 2, 1, 0), stride=(2, 2)
+            ),
             case((2, 8, 9), (4, 1, 5, 2), groups=2, padding=(1, 2), dilation=(2, 1), stride=(3, 1)),
             case((1, 9, 20), (5, 1, 5, 5), bias=True, activation=3),
             case((2, 6, 19), (17, 2, 2, 2), bias=True, low=0.1, activation=1),
+            case((3, 5, 4), (6, 3, 2, 2), True, activation=2, z=(6, 4, 3)),
+            case((3, 5, 4), (3, 1, 3, 3), groups=3, padding=(1, 1), z=(3, 5, 4)),
+            case((16, 4, 4), (18, 16, 3, 3), True, tolerance=1e-5, padding=(1, 1), z=(18, 4, 4)),
             case((16, 4, 6), (17, 16, 3, 3), True, tolerance=1e-5, padding=(1, 1), activation=1),
             case((18, 9, 5), (16, 18, 3, 3), tolerance=1e-5, padding=(2, 0, 1, 2)),
             case((65, 4, 4), (16, 65, 3, 3), True, tolerance=1e-5, padding=(1, 1)),

@@ -1,26 +1,34 @@
-"""SGEMM and convolutions of the core against numpy (OpenBLAS) and, where it is installed, torch.
+"""SGEMM and convolutions of the core against numpy (OpenBLAS) and, where a python has it, torch.
 
     cmake -S core -B build -G Ninja -DPK_TESTS=ON && cmake --build build
     python tests/bench/bench_sgemm.py build/tests/libbench_products.so --threads 1
 
-All competitors run interleaved in one process, a round each in turn, so that a change of the machine's speed meets all
-of them; a row shows the best round of each.  One thread is measured by its processor time, several by the clock.
-Ratios above 1 mean that the core is faster.
+Every library works in a process of its own, turn by turn, so that a change of the machine's speed meets all of them. Outside its
+turn a process is stopped: threads that would wait spinning for more work cannot take a core from the next one. A row shows each
+one's least and median turn; ratios above 1 mean that the core is faster. One thread is measured by its processor time, several by
+the clock.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import json
 import os
+import signal
+import statistics
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from time import perf_counter, sleep, thread_time
+from time import perf_counter, thread_time
 from typing import Any
 
 Shape = tuple[int, int, int, str]
+Run = Callable[[int], float]
+"""Seconds that so many calls take."""
 
 # (m, k, n, storage): the square sizes, then the products of the recipes; tn and nt are the two gradients.
 SHAPES: list[Shape] = [
@@ -48,6 +56,9 @@ SHAPES: list[Shape] = [
     (100, 256, 2073, "nn"),
     (100, 2073, 256, "nt"),
     (256, 100, 2073, "tn"),
+    (100, 256, 10000, "nn"),
+    (100, 10000, 256, "nt"),
+    (256, 100, 10000, "tn"),
     (256, 96, 200, "nn"),
     (128, 128, 512, "nn"),
     (10, 128, 512, "nn"),
@@ -72,6 +83,8 @@ CONVS = [
     (1, 1, 28, 20, 5, 0),
     (1, 20, 12, 50, 5, 0),
 ]
+PARTS = ("y", "dx", "dw")
+ERROR = 1e-4  # relative, from a sum in another order
 
 
 def arguments() -> argparse.Namespace:
@@ -86,191 +99,267 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--only", choices=["products", "convolutions"])
     parser.add_argument(
+        "--shape", action="append", help="this product instead, m,k,n,storage; may be repeated"
+    )
+    parser.add_argument(
         "--largest", type=float, default=1e12, help="leave out products above so many FLOP"
     )
+    parser.add_argument("--torch-python", help="a python that has torch and numpy")
+    parser.add_argument("--library", choices=list(LIBRARIES), help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def load(path: str) -> ctypes.CDLL:
-    library = ctypes.CDLL(str(Path(path).resolve()))
-    library.bench_best_level.restype = ctypes.c_char_p
-    library.bench_pool.restype = ctypes.c_void_p
-    library.bench_product.restype = library.bench_conv.restype = ctypes.c_double
-    return library
-
-
-def best_of(
-    competitors: dict[str, Callable[[int], float]], rounds: int, pause: float
-) -> dict[str, float]:
-    """Seconds a call of each, the best of `rounds` interleaved rounds of about 5 ms.
-
-    With several threads each round follows a pause: idle threads of a peer spin for a while and would
-    take the processor from the next competitor.
-    """
-    repeats = {
-        name: max(1, int(0.005 / max(run(3) / 3, 1e-7))) for name, run in competitors.items()
-    }
-    best = dict.fromkeys(competitors, float("inf"))
-    for _ in range(rounds):
-        for name, run in competitors.items():
-            sleep(pause)
-            run(1)
-            best[name] = min(best[name], run(repeats[name]) / repeats[name])
-    return best
-
-
-def timed(call: Callable[[], Any], threads: int) -> Callable[[int], float]:
-    clock = thread_time if threads == 1 else perf_counter
-
-    def run(repeats: int) -> float:
-        start = clock()
-        for _ in range(repeats):
-            call()
-        return clock() - start
-
-    return run
+# --- one library, in its own process ------------------------------------------------------------------------------
 
 
 def pointer(array: Any) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
 
-class Bench:
-    """The loaded library with a pool, and the peers that could be imported."""
+@dataclass
+class Work:
+    """The numbers of one case, equal in all processes."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        import numpy
-
-        self.numpy: Any = numpy
-        self.torch: Any = None
-        try:
-            self.torch = import_module("torch")  # only a competitor, never a dependency
-            self.torch.set_num_threads(options.threads)
-        except ImportError:
-            pass
-        self.core = load(options.core)
-        self.level = (options.level or self.core.bench_best_level().decode()).encode()
-        self.pool = ctypes.c_void_p(self.core.bench_pool(options.threads))
-        self.random = numpy.random.default_rng(1)
-        self.threads = options.threads
-        self.rounds, self.pause = options.rounds, 0.15 if options.threads > 1 else 0.0
+    np: Any
+    case: Sequence[Any]
 
     def floats(self, *shape: int) -> Any:
-        return self.random.standard_normal(shape).astype(self.numpy.float32)
+        return self.np.random.default_rng(len(shape)).standard_normal(shape, self.np.float32)
 
-    def product(self, m: int, k: int, n: int, storage: str) -> dict[str, float]:
-        a = self.floats(*((k, m) if storage[0] == "t" else (m, k)))
-        b = self.floats(*((n, k) if storage[1] == "t" else (k, n)))
-        c, d = self.floats(m, n), self.floats(m, n)
+    def factors(self) -> tuple[Any, Any]:
+        m, k, n, storage = self.case
+        return (
+            self.floats(*((k, m) if storage[0] == "t" else (m, k))),
+            self.floats(*((n, k) if storage[1] == "t" else (k, n))),
+        )
+
+    def views(self) -> tuple[Any, Any]:
+        a, b = self.factors()
+        return a.T if self.case[3][0] == "t" else a, b.T if self.case[3][1] == "t" else b
+
+    def pictures(self) -> tuple[Any, Any, Any]:
+        n, c, size, out, kernel, pad = self.case[:6]
+        to = size + 2 * pad - kernel + 1
+        sizes = (n, c, size, size), (out, c, kernel, kernel), (n, out, to, to)
+        x, w, y = (self.floats(*s) for s in sizes)
+        return x, w, y
+
+
+class Core:
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.library = ctypes.CDLL(str(Path(options.core).resolve()))
+        self.library.bench_best_level.restype = ctypes.c_char_p
+        self.library.bench_pool.restype = ctypes.c_void_p
+        self.library.bench_product.restype = self.library.bench_conv.restype = ctypes.c_double
+        self.level = (options.level or self.library.bench_best_level().decode()).encode()
+        self.pool = ctypes.c_void_p(self.library.bench_pool(options.threads))
+
+    def product(self, work: Work) -> Run:
+        m, k, n, storage = work.case
+        (a, b), c = work.factors(), work.floats(m, n)
         sizes = [ctypes.c_int64(v) for v in (m, n, k)]
         flags = [ctypes.c_int32(v == "t") for v in storage]
 
-        def core(repeats: int) -> float:
-            return float(
-                self.core.bench_product(
-                    self.level,
-                    self.pool,
-                    *sizes,
-                    *flags,
-                    pointer(a),
-                    pointer(b),
-                    pointer(c),
-                    ctypes.c_int64(repeats),
-                )
-            )
+        def run(repeats: int) -> float:
+            data = (pointer(a), pointer(b), pointer(c), ctypes.c_int64(repeats))
+            return float(self.library.bench_product(self.level, self.pool, *sizes, *flags, *data))
 
-        left = a.T if storage[0] == "t" else a
-        right = b.T if storage[1] == "t" else b
-        runs = {
-            "core": core,
-            "numpy": timed(lambda: self.numpy.dot(left, right, out=d), self.threads),
-        }
-        if self.torch is not None:
-            tl, tr, to = (self.torch.from_numpy(v) for v in (left, right, d))
-            runs["torch"] = timed(lambda: self.torch.mm(tl, tr, out=to), self.threads)
-        if core(1) < 0:
-            sys.exit(f"this machine has no level {self.level.decode()}")
-        self.numpy.dot(left, right, out=d)
-        error = float(abs(c - d).max() / abs(d).max())
-        if error > 1e-4:
-            sys.exit(f"wrong product {m}x{k}@{k}x{n} {storage}: relative error {error:g}")
-        return best_of(runs, self.rounds, self.pause)
+        if run(1) < 0:
+            raise SystemExit(f"this machine has no level {self.level.decode()}")
+        left, right = work.views()
+        right_one = work.np.dot(left, right)
+        error = float(abs(c - right_one).max() / abs(right_one).max())
+        if error > ERROR:
+            raise SystemExit(f"wrong product {m}x{k}@{k}x{n} {storage}: relative error {error:g}")
+        return run
 
-    def convolution(
-        self, n: int, c: int, size: int, out: int, kernel: int, pad: int
-    ) -> list[dict[str, float]]:
+    def convolution(self, work: Work) -> Run:
+        n, c, size, out, kernel, pad, part = work.case
         to = size + 2 * pad - kernel + 1
-        x, w, y = (
-            self.floats(n, c, size, size),
-            self.floats(out, c, kernel, kernel),
-            self.floats(n, out, to, to),
-        )
         numbers = (n, c, size, size, out, to, to, kernel, kernel, 1, 1, pad, pad, 1, 1, 1)
         shape = (ctypes.c_int64 * len(numbers))(*numbers)
+        arrays = work.pictures()
 
-        def core(which: int) -> Callable[[int], float]:
-            return lambda repeats: float(
-                self.core.bench_conv(
-                    self.level,
-                    self.pool,
-                    which,
-                    shape,
-                    pointer(x),
-                    pointer(w),
-                    pointer(y),
-                    ctypes.c_int64(repeats),
-                )
+        def run(repeats: int) -> float:
+            data = (*map(pointer, arrays), ctypes.c_int64(repeats))
+            return float(
+                self.library.bench_conv(self.level, self.pool, PARTS.index(part), shape, *data)
             )
 
-        peers: list[dict[str, Callable[[int], float]]] = [{}, {}, {}]
-        if self.torch is not None:
-            t = self.torch
-            tx, tw, ty = (t.from_numpy(v.copy()) for v in (x, w, y))
-
-            def backward(mask: list[bool]) -> Callable[[], Any]:
-                return lambda: t.ops.aten.convolution_backward(
-                    ty, tx, tw, [0], [1, 1], [pad, pad], [1, 1], False, [0, 0], 1, mask
-                )
-
-            peers[0]["torch"] = timed(
-                lambda: t.nn.functional.conv2d(tx, tw, padding=pad), self.threads
-            )
-            peers[1]["torch"] = timed(backward([True, False, False]), self.threads)
-            peers[2]["torch"] = timed(backward([False, True, False]), self.threads)
-        return [best_of({"core": core(i)} | peers[i], self.rounds, self.pause) for i in range(3)]
+        return run
 
 
-def show(title: str, flop: float, times: dict[str, float]) -> None:
-    ours = times["core"]
+class Timed:
+    """Calls from Python, timed."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.clock = thread_time if options.threads == 1 else perf_counter
+
+    def timed(self, call: Callable[[], Any]) -> Run:
+        def run(repeats: int) -> float:
+            start = self.clock()
+            for _ in range(repeats):
+                call()
+            return self.clock() - start
+
+        return run
+
+
+class Numpy(Timed):
+    def product(self, work: Work) -> Run:
+        left, right = work.views()
+        out = work.floats(work.case[0], work.case[2])
+        return self.timed(lambda: work.np.dot(left, right, out=out))
+
+    convolution = None
+
+
+class Torch(Timed):
+    def __init__(self, options: argparse.Namespace) -> None:
+        super().__init__(options)
+        self.torch: Any = import_module("torch")  # only a competitor, never a dependency
+        self.torch.set_num_threads(options.threads)
+
+    def product(self, work: Work) -> Run:
+        left, right = map(self.torch.from_numpy, work.views())
+        out = self.torch.from_numpy(work.floats(work.case[0], work.case[2]))
+        return self.timed(lambda: self.torch.mm(left, right, out=out))
+
+    def convolution(self, work: Work) -> Run:
+        t, pad, part = self.torch, work.case[5], work.case[6]
+        x, w, y = map(t.from_numpy, work.pictures())
+        if part == "y":
+            return self.timed(lambda: t.nn.functional.conv2d(x, w, padding=pad))
+        mask = [part == "dx", part == "dw", False]
+        back = t.ops.aten.convolution_backward
+        return self.timed(
+            lambda: back(y, x, w, [0], [1, 1], [pad, pad], [1, 1], False, [0, 0], 1, mask)
+        )
+
+
+LIBRARIES: dict[str, Any] = {"core": Core, "numpy": Numpy, "torch": Torch}
+
+
+def serve(options: argparse.Namespace) -> None:
+    """Answers lines: a case is made ready, `turn` is one turn of about 5 ms: seconds a call."""
+    import numpy
+
+    library = LIBRARIES[options.library](options)
+    run: Run | None = None
+    repeats = 1
+    for line in sys.stdin:
+        if line.strip() == "turn":
+            assert run is not None
+            run(1)
+            answer: Any = run(repeats) / repeats
+        else:
+            case = json.loads(line)
+            make = library.product if isinstance(case[3], str) else library.convolution
+            run = make(Work(numpy, case)) if make else None
+            repeats = max(1, int(0.005 / max(run(3) / 3, 1e-7))) if run else 1
+            answer = run is not None
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+# --- turn by turn --------------------------------------------------------------------------------------------------
+
+
+class Peer:
+    """A library's process, stopped but for its turns."""
+
+    def __init__(self, name: str, python: str, options: argparse.Namespace) -> None:
+        command = [python, __file__, options.core, "--library", name]
+        command += ["--threads", str(options.threads)]
+        command += ["--level", options.level] if options.level else []
+        threads = "1" if name == "core" else str(options.threads)  # numpy only checks there
+        names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+        environment = {**os.environ, **dict.fromkeys(names, threads)}
+        self.name = name
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+
+    def ask(self, line: str) -> Any:
+        """The answer to one line; the process runs until it has given it."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.send_signal(signal.SIGCONT)
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"{self.name} ended with status {self.process.wait()}")
+        self.process.send_signal(signal.SIGSTOP)
+        return json.loads(answer)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def compare(peers: Sequence[Peer], case: Sequence[Any], rounds: int) -> dict[str, list[float]]:
+    """Seconds a call in each turn, by library."""
+    able = [p for p in peers if p.ask(json.dumps(case))]
+    turns: dict[str, list[float]] = {p.name: [] for p in able}
+    for _ in range(rounds):
+        for peer in able:
+            turns[peer.name].append(peer.ask("turn"))
+    return turns
+
+
+def show(title: str, flop: float, turns: dict[str, list[float]]) -> None:
+    least = {name: min(t) for name, t in turns.items()}
+    middle = {name: statistics.median(t) for name, t in turns.items()}
     ratios = "".join(
-        f"  {name} {seconds * 1e6:10.2f} us, ratio {seconds / ours:5.2f}"
-        for name, seconds in times.items()
-        if name != "core"
+        f"  {n} {least[n] * 1e6:10.2f} us, ratio {least[n] / least['core']:5.2f}, of medians {middle[n] / middle['core']:5.2f}"
+        for n in turns
+        if n != "core"
     )
+    rate = flop / least["core"] * 1e-9
     print(
-        f"{title:34s} core {ours * 1e6:10.2f} us {flop / ours * 1e-9:7.1f} GFLOP/s{ratios}",
-        flush=True,
+        f"{title:34s} core {least['core'] * 1e6:10.2f} us {rate:7.1f} GFLOP/s{ratios}", flush=True
     )
+
+
+def started(options: argparse.Namespace) -> list[Peer]:
+    """The core, numpy, and torch where a python was named."""
+    pythons = {"core": sys.executable, "numpy": sys.executable}
+    if options.torch_python:
+        pythons["torch"] = options.torch_python
+    return [Peer(name, python, options) for name, python in pythons.items()]
+
+
+def products(options: argparse.Namespace) -> list[Shape]:
+    if options.only == "convolutions":
+        return []
+    given = [s.split(",") for s in options.shape or ()]
+    chosen = [(int(m), int(k), int(n), storage) for m, k, n, storage in given] or SHAPES
+    return [s for s in chosen if 2.0 * s[0] * s[1] * s[2] <= options.largest]
 
 
 def main() -> None:
     options = arguments()
-    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[variable] = str(options.threads)  # read when the peers are imported
-    bench = Bench(options)
-    print(f"level {bench.level.decode()}, {options.threads} thread(s)")
-    if options.only != "convolutions":
-        for m, k, n, storage in SHAPES:
-            if 2.0 * m * n * k <= options.largest:
-                show(f"{m}x{k}@{k}x{n} {storage}", 2.0 * m * n * k, bench.product(m, k, n, storage))
-    if options.only != "products":
-        for conv in CONVS:
-            n, c, size, out, kernel, pad = conv
+    if options.library:
+        serve(options)
+        return
+    peers = started(options)
+    try:
+        print(f"{options.threads} thread(s), {options.rounds} turns")
+        for m, k, n, storage in products(options):
+            turns = compare(peers, (m, k, n, storage), options.rounds)
+            show(f"{m}x{k}@{k}x{n} {storage}", 2.0 * m * n * k, turns)
+        if options.only == "products" or options.shape:
+            return
+        for n, c, size, out, kernel, pad in CONVS:
             flop = 2.0 * n * out * (size + 2 * pad - kernel + 1) ** 2 * c * kernel**2
-            for name, times in zip(("y", "dx", "dw"), bench.convolution(*conv), strict=True):
+            for part in PARTS:
+                turns = compare(peers, (n, c, size, out, kernel, pad, part), options.rounds)
                 show(
-                    f"[{n},{c},{size},{size}]*{out}x{kernel}x{kernel} pad {pad} {name}", flop, times
+                    f"[{n},{c},{size},{size}]*{out}x{kernel}x{kernel} pad {pad} {part}", flop, turns
                 )
+    finally:
+        for peer in peers:
+            peer.end()
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ def test_what_is_fused(network: Network) -> None:
     assert with_["relu.backward"] == 1
     predict = kernels(found[True].entries["predict"])
     assert not predict["relu.forward"] and not predict["add.forward"]
+    assert not predict["batch_norm.inference"] and predict["batch_norm.fold"] == 9
 
 
 def test_fused_equals_its_parts(network: Network) -> None:

@@ -245,3 +245,20 @@ def test_values_as_fields() -> None:
     assert record.arrays["words"].tolist() == [1, 2]
     with pytest.raises(UsageError, match="expected a JSON value"):
         list(read_inputs(data.preprocessing(), fields=["words=one", "size=[0.5, 1]"]))
+
+
+def test_folders_named_after_digits_are_labels(tmp_path: Path, digits: Dataset) -> None:
+    """Also of a data set of its own form; a name that is none is told, and files beside the folders have no label."""
+    for place in ("1/a.png", "7/deep/b.png", "10/c.png", "d.png"):
+        (tmp_path / "in" / place).parent.mkdir(parents=True, exist_ok=True)
+        stroke(0).save(tmp_path / "in" / place)
+    spec = json.loads(json.dumps(digits.preprocessing()))
+    found = {Path(r.input).name: r for r in read_inputs(spec, [str(tmp_path / "in")])}
+    assert {name: r.labels["label"].tolist() for name, r in found.items() if r.labels} == {
+        "a.png": 1,
+        "b.png": 7,
+    }
+    assert found["c.png"].notes[-1] == "its folder 10 is not named after a class"
+    assert not any("folder" in note for note in found["d.png"].notes)
+    (flat,) = read_inputs(spec, [str(tmp_path / "in")], recursive=False)
+    assert Path(flat.input).name == "d.png"

@@ -339,7 +339,13 @@ def test_photographs_are_decoded_smaller(tmp_path: Path) -> None:
     photo.save(tmp_path / "a.jpg", quality=95)
     photo.save(tmp_path / "a.png")
     source = str(tmp_path / "list.csv")
-    for least, size in ((400, (600, 800)), (300, (300, 400)), (151, (300, 400)), (150, (150, 200)), (9, (75, 100))):
+    for least, size in (
+        (400, (600, 800)),
+        (300, (300, 400)),
+        (151, (300, 400)),
+        (150, (150, 200)),
+        (9, (75, 100)),
+    ):
         assert Decode(reduce_to=least).open("a.jpg", source).shape == (*size, 3), least
     assert Decode(reduce_to=9).open("a.png", source).shape == (600, 800, 3)
     fast = Decode(reduce_to=150).open("a.jpg", source)
@@ -357,6 +363,12 @@ def test_prediction_decodes_as_training_does(tmp_path: Path) -> None:
         photo.save(tmp_path / "photos" / name / "1.jpg", quality=95)
     data = opened(tmp_path / "photos", reduce_to=100, transforms=[{"resize": {"size": [64]}}])
     records = list(read_inputs(data.preprocessing(), [str(tmp_path / "photos" / "a" / "1.jpg")]))
-    np.testing.assert_array_equal(records[0].arrays["image"], data["train"].columns["image"].values[0])
-    plain = opened(tmp_path / "photos", transforms=[{"resize": {"size": [64]}}])["train"].columns["image"].values
+    np.testing.assert_array_equal(
+        records[0].arrays["image"], data["train"].columns["image"].values[0]
+    )
+    plain = (
+        opened(tmp_path / "photos", transforms=[{"resize": {"size": [64]}}])["train"]
+        .columns["image"]
+        .values
+    )
     assert (plain != data["train"].columns["image"].values).any()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddlecli.data.opening import open_dataset
@@ -24,6 +24,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "BLOCK", 4)
 
 
+@settings(deadline=None)
 @given(TEXTS, st.data())
 def test_texts(rows: list[str], data: st.DataObject) -> None:
     """Zero characters and halves of surrogate pairs too."""

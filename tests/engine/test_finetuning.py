@@ -1,10 +1,8 @@
-"""What fine-tuning asks for: frozen layers, weighted and smoothed labels, averages of the weights, a new head; each against
-numbers that numpy gives."""
+"""What fine-tuning asks for: frozen layers, weighted and smoothed labels, a new head; each against numbers that numpy gives."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,104 +14,21 @@ from safetensors.numpy import load_file
 
 from paddlecli import predict
 from paddlecli.config.load import load_recipe
-from paddlecli.config.recipe import Recipe
-from paddlecli.data.opening import open_dataset
 from paddlecli.engine import balance
 from paddlecli.engine.evaluate import evaluate
-from paddlecli.engine.fit import Options, changes, fit, resume
+from paddlecli.engine.fit import Options, changes, fit
 from paddlecli.engine.prepare import data_of, fields_of
 from paddlecli.engine.rundir import RunDir
 from paddlecli.errors import ConfigError, RunError
 from paddlecli.models.build import build
 
-from .test_training import StopAt
-from .tiny_runs import MLP, MakeRecipe, events, same_results
+from .linear_twin import LINEAR, NORMS, first_batch, head_after, recipe_of, softmax, started
+from .tiny_runs import MLP, MakeRecipe, events
 
-Arrays = Mapping[str, NDArray[Any]]
-DATA = """
-  name: generated
-  samples: 48
-  test_samples: 16
-  fields:
-    - {name: x, shape: [2, 3, 3]}
-    - {name: y, shape: [1], dtype: int64, classes: 3, role: label}
-"""
-NORMS = f"""
-name: norms
-description: a batch norm before an output
-data: {DATA}
-model:
-  inputs: {{x: {{shape: [2, 3, 3]}}, y: {{shape: [1], dtype: int64, below: 3, role: label}}}}
-  layers:
-    - {{batch_norm: {{activation: relu}}, name: norm}}
-    - {{flatten: {{}}}}
-    - {{fc: {{size: 3}}, name: head}}
-  loss: {{softmax_with_cross_entropy: {{}}, from: [head, y]}}
-optimizer: {{name: sgd, learning_rate: 0.5}}
-train: {{epochs: 1, batch_size: 16, seed: 3, max_steps: 1, shuffle: none}}
-"""
-LINEAR = f"""
-name: linear
-description: an output of a row
-data: {DATA}
-model:
-  inputs: {{x: {{shape: [2, 3, 3]}}, y: {{shape: [1], dtype: int64, below: 3, role: label}}}}
-  layers:
-    - {{flatten: {{}}}}
-    - {{fc: {{size: 3}}, name: head}}
-  loss: {{softmax_with_cross_entropy: {{}}, from: [head, y]}}
-optimizer: {{name: sgd, learning_rate: 0.5}}
-train: {{epochs: 1, batch_size: 16, seed: 3, max_steps: 1, shuffle: none, log_every: 1}}
-"""
 KEPT = {
     "mean": np.array([0.5, -0.25], np.float32),
     "variance": np.array([2.0, 0.5], np.float32),
 }
-
-
-def recipe_of(text: str, tmp_path: Path, *overrides: str) -> Recipe:
-    path = tmp_path / "recipe.yaml"
-    path.write_text(text)
-    return load_recipe(path, overrides)
-
-
-def first_batch() -> tuple[NDArray[Any], NDArray[Any]]:
-    arguments = {
-        "samples": 48,
-        "test_samples": 16,
-        "fields": [
-            {"name": "x", "shape": [2, 3, 3]},
-            {"name": "y", "shape": [1], "dtype": "int64", "classes": 3, "role": "label"},
-        ],
-    }
-    columns = open_dataset("generated", arguments)["train"].columns
-    return columns["x"].values[:16].astype(np.float64), columns["y"].values[:16, 0]
-
-
-def started(recipe: Recipe, path: Path, **more: Any) -> tuple[Arrays, Arrays]:
-    """Weights before and after a training."""
-    from paddlecli.engine.prepare import prepare
-
-    graph = prepare(recipe, fields_of(recipe)).graph
-    before = graph.initial_values(recipe.train.seed)
-    fit(recipe, Options(run_dir=path, **more))
-    return before, load_file(path / "model" / "model.safetensors")
-
-
-def softmax(z: NDArray[Any]) -> NDArray[Any]:
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))
-
-
-def head_after(
-    before: Arrays, x: NDArray[Any], target: NDArray[Any], rate: float = 0.5
-) -> tuple[NDArray[Any], NDArray[Any], float]:
-    """Weights of the output after one step on rows x, and the loss before it."""
-    w, b = before["head/w"].astype(np.float64), before["head/b"].astype(np.float64)
-    p = softmax(x @ w + b)
-    loss = -(target * np.log(p)).sum(axis=1).mean()
-    dz = (p * target.sum(axis=1, keepdims=True) - target) / len(x)
-    return w - rate * x.T @ dz, b - rate * dz.sum(axis=0), float(loss)
 
 
 def test_a_frozen_batch_norm_keeps_its_statistics_and_uses_them(tmp_path: Path) -> None:
@@ -231,100 +146,6 @@ def test_a_loss_that_takes_no_classes_refuses_them(tmp_path: Path) -> None:
         fit(load_recipe("fit_a_line", ["train.label_smoothing=0.1"]), Options(run_dir=tmp_path / "r"))  # fmt: skip
 
 
-@pytest.mark.parametrize("warmup", [True, False])
-def test_averages_are_what_is_evaluated_and_saved(warmup: bool, tmp_path: Path) -> None:
-    """Five steps of one batch each, against the same training in numpy."""
-    ema = f"train.ema={{decay: 0.5, warmup: {str(warmup).lower()}}}"
-    recipe = recipe_of(LINEAR, tmp_path, ema, "train.max_steps=5", "train.epochs=3")
-    before, after = started(recipe, tmp_path / "run")
-    data = data_of(recipe)["train"].columns
-    w, b = before["head/w"].astype(np.float64), before["head/b"].astype(np.float64)
-    average = w.copy()
-    for step in range(5):
-        part = slice(16 * (step % 3), 16 * (step % 3 + 1))
-        x = data["x"].values[part].reshape(16, -1).astype(np.float64)
-        target = np.eye(3)[data["y"].values[part, 0]]
-        w, b, _ = head_after({"head/w": w, "head/b": b}, x, target)
-        decay = min(0.5, (2 + step) / (11 + step)) if warmup else 0.5
-        average = decay * average + (1 - decay) * w
-    np.testing.assert_allclose(after["head/w"], average, atol=2e-6)
-    folder = tmp_path / "run" / "checkpoints" / "step-00000005"
-    rest = load_file(folder / "optimizer.safetensors")
-    np.testing.assert_allclose(rest["trained:head/w"], w, atol=2e-6)
-    told = events(tmp_path / "run", "evaluation")[-1]["loss"]
-    assert evaluate(RunDir(tmp_path / "run")).metrics["loss"] == told
-    assert "averages of the weights (decay 0.5)" in (tmp_path / "run" / "log.txt").read_text()
-
-
-EVERYTHING = (
-    "train.ema={decay: 0.9}",
-    "train.label_smoothing=0.1",
-    "train.class_weights=balanced",
-    'model.parameters={"fc1/*": {"trainable": false}}',
-)
-
-
-@pytest.mark.parametrize("stop", [4, 17])
-def test_killed_and_resumed(stop: int, tiny: MakeRecipe, tmp_path: Path) -> None:
-    whole = fit(tiny(*EVERYTHING), Options(run_dir=tmp_path / "whole"))
-    assert whole.status == "completed"
-    fit(tiny(*EVERYTHING), Options(run_dir=tmp_path / "cut"), StopAt(stop))
-    resume(RunDir(tmp_path / "cut"))
-    same_results(tmp_path / "whole", tmp_path / "cut")
-
-
-def test_averages_of_batches_that_are_cut(tiny: MakeRecipe, tmp_path: Path) -> None:
-    ema = "train.ema={decay: 0.9}"
-    one = fit(tiny(ema), Options(run_dir=tmp_path / "one"))
-    parts = fit(tiny(ema, "train.accumulate=4"), Options(run_dir=tmp_path / "parts"))
-    a, b = (load_file(r.run_dir / "model" / "model.safetensors") for r in (one, parts))
-    for name in a:
-        np.testing.assert_allclose(a[name], b[name], atol=1e-5)
-
-
-def test_averages_of_several_networks(tmp_path: Path) -> None:
-    """Each optimizer's parameters have theirs, and a run that is continued has the same bits."""
-    path = Path(__file__).parents[1] / "tracers" / "two_networks.yaml"
-    recipe = load_recipe(path, ["train.ema={decay: 0.9}", "train.epochs=2"])
-    run = fit(recipe, Options(run_dir=tmp_path / "whole")).run_dir
-    saved = load_file(sorted((run / "checkpoints").glob("step-*"))[-1] / "optimizer.safetensors")
-    model = load_file(run / "model" / "model.safetensors")
-    trained = {n.removeprefix("trained:") for n in saved if n.startswith("trained:")}
-    assert trained == {n for n in model if f"trained:{n}" in saved} and len(trained) > 2
-    assert all((saved[f"trained:{n}"] != model[n]).any() for n in trained)
-    fit(recipe, Options(run_dir=tmp_path / "cut"), StopAt(3))
-    resume(RunDir(tmp_path / "cut"))
-    same_results(run, tmp_path / "cut")
-
-
-def test_averages_of_a_row_sparse_table(tmp_path: Path) -> None:
-    """Rows that no batch touches keep their initial values, and so do their averages."""
-    text = """
-name: table
-description: rows of a table
-data:
-  name: generated
-  samples: 20
-  test_samples: 4
-  fields: [{name: x, shape: [1], dtype: int64, classes: 200}, {name: y, shape: [1], dtype: int64, classes: 3, role: label}]
-model:
-  inputs: {x: {shape: [1], dtype: int64, below: 200}, y: {shape: [1], dtype: int64, below: 3, role: label}}
-  layers: [{embedding: {size: 200, dim: 3, sparse: true}, name: rows}]
-  loss: {softmax_with_cross_entropy: {}, from: [rows, y]}
-optimizer: {name: sgd, learning_rate: 0.5}
-train: {epochs: 1, batch_size: 20, ema: {decay: 0.75, warmup: false}}
-"""
-    recipe = recipe_of(text, tmp_path)
-    before, after = started(recipe, tmp_path / "run")
-    trained = load_file(
-        tmp_path / "run" / "checkpoints" / "step-00000001" / "optimizer.safetensors"
-    )
-    name = next(n for n in before if n.startswith("rows"))
-    moved = trained[f"trained:{name}"]
-    assert 0 < (moved != before[name]).any(axis=1).sum() <= 20
-    np.testing.assert_allclose(after[name], before[name] + 0.25 * (moved - before[name]), atol=1e-7)
-
-
 # -- a new head ---------------------------------------------------------------------------------------------------------------
 def test_a_new_head(tiny: MakeRecipe, tmp_path: Path) -> None:
     """Arrays that are named keep their initial values; all others must fit."""
@@ -367,74 +188,6 @@ def test_a_skip_that_fits_nothing(tiny: MakeRecipe, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"`logit/\*` fits no array") as found:
         fit(recipe, Options(run_dir=tmp_path / "run"))
     assert "logits/*" in (found.value.hint or "")
-
-
-# -- layers that join later ---------------------------------------------------------------------------------------------------
-LATER = (
-    'model.parameters={"fc1/*": {"trainable_from": 3}}',
-    "checkpoint.keep_last=9",
-    "train.ema={decay: 0.9, warmup: false}",
-)
-
-
-def trained_weights(run: Path, step: int) -> NDArray[Any]:
-    folder = run / "checkpoints" / f"step-{step:08d}"
-    return load_file(folder / "optimizer.safetensors")["trained:fc1/w"]
-
-
-def test_layers_that_train_from_an_epoch_on(tiny: MakeRecipe, tmp_path: Path) -> None:
-    """Until then they are as frozen ones are, to the bit; from then on they move."""
-    run = fit(tiny(*LATER), Options(run_dir=tmp_path / "run")).run_dir
-    fixed = fit(
-        tiny('model.parameters={"fc1/*": {"trainable": false}}', *LATER[1:], "train.epochs=2"),
-        Options(run_dir=tmp_path / "fixed"),
-    ).run_dir
-    model = f"checkpoints/step-{20:08d}/model.safetensors"
-    one, other = load_file(run / model), load_file(fixed / model)
-    for name, value in other.items():
-        np.testing.assert_array_equal(one[name], value, name)
-    assert np.array_equal(trained_weights(run, 10), trained_weights(run, 20))
-    assert not np.array_equal(trained_weights(run, 20), trained_weights(run, 30))
-    log = (run / "log.txt").read_text()
-    assert "68 of them train; frozen: fc1 (112 parameters); from epoch 3 on all train" in log
-    assert [e["epoch"] for e in events(run, "epoch")] == [1, 2, 3, 4]
-
-
-@pytest.mark.parametrize("stop", [17, 20, 24])
-def test_killed_before_and_behind_that_epoch(stop: int, tiny: MakeRecipe, tmp_path: Path) -> None:
-    fit(tiny(*LATER), Options(run_dir=tmp_path / "whole"))
-    fit(tiny(*LATER), Options(run_dir=tmp_path / "cut", streamed=True), StopAt(stop))
-    resume(RunDir(tmp_path / "cut"))
-    same_results(tmp_path / "whole", tmp_path / "cut")
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (['model.parameters={"*": {"trainable_from": 2}}'], "every parameter is frozen in epoch 1"),
-        ([LATER[0], "train.accumulate=2"], "train.accumulate works with one training step"),
-        (['model.parameters={"*": {"trainable_from": 2, "trainable": false}}'], "both say when"),
-    ],
-)  # fmt: skip
-def test_wishes_for_later_that_do_not_fit(
-    overrides: list[str], message: str, tiny: MakeRecipe, tmp_path: Path
-) -> None:
-    with pytest.raises(ConfigError, match=message):
-        fit(tiny(*overrides), Options(run_dir=tmp_path / "run"))
-
-
-def test_a_batch_norm_is_kept_until_its_layer_trains(tmp_path: Path) -> None:
-    later = 'model.parameters={"norm/*": {"trainable_from": 2}}'
-    recipe = recipe_of(
-        NORMS, tmp_path, later, "train.epochs=2", "train.max_steps=6", "checkpoint.keep_last=9"
-    )
-    fit(recipe, Options(run_dir=tmp_path / "run"))
-    first, second = (
-        load_file(tmp_path / "run" / "checkpoints" / f"step-{step:08d}" / "model.safetensors")
-        for step in (3, 6)
-    )
-    np.testing.assert_array_equal(first["norm/mean"], 0)
-    assert (second["norm/mean"] != 0).all() and (second["norm/w"] != first["norm/w"]).all()
 
 
 # -- pictures that are mixed --------------------------------------------------------------------------------------------------
@@ -486,11 +239,15 @@ def test_the_shipped_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     own_files.write(tmp_path)
     size = "data.transforms=[{random_resized_crop: {size: [32]}}, flip, {normalise: {mean: [124, 116, 104], std: [58, 57, 57]}}]"
     common = [size, "data.train=pictures", "train.epochs=3", "checkpoint.every_epochs=0"]
-    graph_recipe = load_recipe("own_data/finetune_pictures", [*common, "~train.init_from", "~train.init_skip"])
+    graph_recipe = load_recipe(
+        "own_data/finetune_pictures", [*common, "~train.init_from", "~train.init_skip"]
+    )
     before = dict(build(graph_recipe, fields_of(graph_recipe)).initial_values(7))
     before |= {"fc/w": np.zeros((512, 1000), np.float32), "fc/b": np.zeros(1000, np.float32)}
     save_file(before, tmp_path / "resnet18.safetensors")
-    recipe = load_recipe("own_data/finetune_pictures", [*common, "train.init_from=./resnet18.safetensors"])
+    recipe = load_recipe(
+        "own_data/finetune_pictures", [*common, "train.init_from=./resnet18.safetensors"]
+    )
     fit(recipe, Options(run_dir=tmp_path / "run"))
     folder = tmp_path / "run" / "checkpoints" / "step-00000003"
     saved = load_file(folder / "model.safetensors") | load_file(folder / "optimizer.safetensors")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddlecli.compiler.artifact import Argument, Artifact, EntryInfo
@@ -157,6 +157,7 @@ def same_work(one: Work, other: Work) -> bool:
     )
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 11), st.integers(1, 3), st.integers(0, 7), st.data())
 def test_epochs_made_together_are_those_made_one_by_one(
     batch_size: int, parts: int, certain: int, data: st.DataObject

@@ -102,7 +102,7 @@ class Bench:
             gradients=self._tensor("g", np.zeros(offset, np.float32)) if dense else None,
             slots=state if dense else {},
             tables=tuple(self._table(k, v, slots) for k, v in tables.items()),
-            count=self._tensor("count", np.zeros(1, np.int64)),
+            counts={1: self._tensor("count", np.zeros(1, np.int64))},
             rate=self._tensor("rate", np.zeros(1, np.float32)),
         )  # fmt: skip
 

@@ -311,6 +311,13 @@ def _norm_inference(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[s
     return {"y": np.maximum(y, 0) if attrs["activation"] else y}
 
 
+@rule("batch_norm.fold")
+def _norm_fold(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    scale = a["w"] / np.sqrt(a["variance"] + attrs["epsilon"])
+    bias = 0.0 if a.get("bias") is None else a["bias"]
+    return {"scale": scale, "shift": a["b"] + (bias - a["mean"]) * scale}
+
+
 @rule("batch_norm.backward")
 def _norm(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
     axes, wide = (0, *range(2, a["x"].ndim)), (-1, *[1] * (a["x"].ndim - 2))

@@ -1,0 +1,268 @@
+"""Recompute: the same bits from less memory, and nothing that changes state runs twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from null.world import draw, graph_of, recipe_of
+from road import Road, same
+
+from paddlecli.compiler.groups import OptimizerSpec
+from paddlecli.compiler.memory import nominal_bytes, nominal_total
+from paddlecli.compiler.optimizer import optimizers
+from paddlecli.compiler.pipeline import Passes, run_passes
+from paddlecli.compiler.recompute import SMALL, Recomputed
+from paddlecli.compiler.report import show_memory
+from paddlecli.data.opening import open_dataset
+from paddlecli.errors import ConfigError
+from paddlecli.graph.ir import Entry, Graph, Loop, flat, storage_of
+
+Network = tuple[Graph, dict[str, OptimizerSpec]]
+Load = Callable[[str], Network]
+
+PICTURES = """
+name: pictures
+data:
+  name: generated
+  fields:
+    - {name: image, shape: [3, SIDE, SIDE]}
+    - {name: label, dtype: int64, classes: 4, role: label}
+MODEL
+optimizer: {name: momentum, learning_rate: 0.1, momentum: 0.9}
+"""
+WRITTEN = """model:
+  inputs: {image: {shape: [3, 16, 16]}, label: {dtype: int64, role: label}}
+  layers:
+    - {conv2d: {filters: 6, size: 3, padding: same, activation: tanh}, from: image, name: first}
+    - {dropout: {rate: 0.4, mode: upscale_in_train}, name: thin}
+    - {conv2d: {filters: 6, size: 3, padding: same}, name: second}
+    - {add: {}, from: [second, thin], name: both}
+    - {relu: {}, name: bent}
+    - {pool2d: {size: 2, stride: 2}, name: half}
+    - {dropout: {rate: 0.3}, name: thinner}
+    - {conv2d: {filters: 8, size: 3, padding: same, activation: relu}, name: third}
+    - {fc: {size: 40, activation: relu}, name: wide}
+    - {fc: {size: 4, activation: softmax}, name: scores}
+  loss: {cross_entropy: {}, from: [scores, label]}
+  outputs: {scores: scores}
+"""
+SCANNED = """
+name: scanned
+data:
+  name: generated
+  lengths: {steps: [1, 9]}
+  fields:
+    - {name: x, shape: [8], axes: [steps]}
+    - {name: y, shape: [1], role: label}
+model:
+  inputs: {x: {shape: [8], ragged: steps}, y: {shape: [1], role: label}}
+  blocks:
+    cell:
+      inputs: [x_t]
+      memories: {h: {shape: [12], next: h_next}}
+      layers:
+        - {dropout: {rate: 0.5, mode: upscale_in_train}, from: x_t, name: thin}
+        - {fc: {size: 12, activation: tanh}, from: [thin, h], name: h_next}
+  layers:
+    - {fc: {size: 12, activation: tanh}, from: x, name: inner}
+    - {scan: {block: cell}, from: inner, name: lower}
+    - {dropout: {rate: 0.3}, from: lower, name: between}
+    - {scan: {block: cell, reverse: true}, from: between, name: upper}
+    - {fc: {size: 12, activation: relu}, from: upper, name: outer}
+    - {sequence_pool: {kind: average}, from: outer, name: pooled}
+    - {fc: {size: 1}, from: pooled, name: prediction}
+  loss: {square_error_cost: {}, from: [prediction, y]}
+  outputs: {prediction: prediction}
+optimizer: {name: adam, learning_rate: 0.01, clip: {global_norm: 0.7}}
+"""
+
+
+def pictures(model: str, side: int) -> str:
+    return PICTURES.replace("SIDE", str(side)).replace("MODEL", model)
+
+
+NETWORKS = {
+    "resnet": pictures("model: {name: resnet_cifar10, depth: 8, classes: 4}", 16),
+    "vgg": pictures("model: {name: vgg_bn_drop, classes: 4, width: 4}", 32),
+    "written": pictures(WRITTEN, 16),
+    "scanned": SCANNED,
+}
+PATTERNS = {
+    "resnet": ("stage1/*", "stage3/projection1"),
+    "vgg": ("group?",),
+    "written": ("thin*", "both", "bent"),
+    "scanned": ("inner", "lower*", "upper*", "outer"),
+}
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Network]:
+    folder = tmp_path_factory.mktemp("recipes")
+    recipes = {name: recipe_of(text, folder) for name, text in NETWORKS.items()}
+    return {name: (graph_of(r), optimizers(r)) for name, r in recipes.items()}
+
+
+def trained(network: Network, passes: Passes, **how: Any) -> dict[str, Any]:
+    """Losses of five steps, and all that is left behind: parameters, slots, running statistics, metrics."""
+    road = Road(*network, passes=passes, **how)
+    road.shake()
+    (entry,) = network[0].roles["train"]
+    numbers = []
+    for step, size in enumerate((5, 8, 1, 7, 6)):
+        done = road.step(entry, replace(draw(network[0], size, step), step=step), rate=0.01)
+        assert done.status == "done"
+        numbers.append(list(done.numbers.values()))
+    return {"numbers": np.array(numbers), **road.everything()}
+
+
+def found(network: Network, passes: Passes) -> tuple[Entry, Recomputed]:
+    stages = run_passes(*network, passes)
+    (entry,) = network[0].roles["train"]
+    return stages.fused.entries[entry], stages.recomputed[entry]
+
+
+@pytest.mark.parametrize("fuse", [True, False], ids=["fused", "plain"])
+@pytest.mark.parametrize("how", ["auto", "patterns"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_same_bits(name: str, how: str, fuse: bool, networks: dict[str, Network]) -> None:
+    """Everything equal after five steps; what is freed is really poisoned memory until it is computed again."""
+    network = networks[name]
+    passes = Passes(fuse=fuse, recompute="auto" if how == "auto" else PATTERNS[name])
+    assert found(network, passes)[1].again, "nothing is computed again: this compares equal plans"
+    same(trained(network, passes, poison=True), trained(network, Passes(fuse=fuse)))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_threads(name: str, networks: dict[str, Network]) -> None:
+    passes = Passes(recompute="auto")
+    first = trained(networks[name], passes)
+    same(first, trained(networks[name], passes, threads=2, grain=True))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_nothing_that_changes_state_runs_twice(name: str, networks: dict[str, Network]) -> None:
+    """What is new are kernels of the forward pass on tensors of their own, with the same random stream."""
+    network = networks[name]
+    (role,) = network[0].roles["train"]
+    before = list(flat(run_passes(*network).fused.entries[role].items))
+    entry, report = found(network, Passes(recompute="auto"))
+    second = list(flat(report.items))
+    assert len(list(flat(entry.items))) == len(before) + len(second)
+    assert second and not any(n.kernel.updates or n.guard is not None for n in second)
+    written = {id(s) for n in before for t in n.outputs for s in storage_of(t)}
+    assert not any(id(s) in written for n in second for t in n.outputs for s in storage_of(t))
+    known = {(n.kernel.full_name, n.origin.path, n.stream) for n in before}
+    assert {(n.kernel.full_name, n.origin.path, n.stream) for n in second} <= known
+    for state in (t for n in flat(entry.items) if n.kernel.updates for t in n.outputs):
+        assert sum(state in n.outputs for n in flat(entry.items)) == 1, state
+
+
+def test_masks_are_drawn_again(networks: dict[str, Network]) -> None:
+    """Dropout is among what runs twice, in a scan too."""
+    for name in ("vgg", "written", "scanned"):
+        second = list(flat(found(networks[name], Passes(recompute="auto"))[1].items))
+        assert any(n.kernel.full_name == "dropout.forward" and n.stream for n in second), name
+    items = found(networks["scanned"], Passes(recompute=PATTERNS["scanned"]))[1].items
+    assert sum(isinstance(i, Loop) for i in items) == 2
+
+
+def test_memory(tmp_path: Any) -> None:
+    """Half of it at most, for the networks of the book."""
+    for model in ("resnet_cifar10, depth: 32", "vgg_bn_drop"):
+        recipe = recipe_of(pictures(f"model: {{name: {model}, classes: 10}}", 32), tmp_path)
+        network = graph_of(recipe), optimizers(recipe)
+        off, on = (run_passes(*network, p).memory for p in (Passes(), Passes(recompute="auto")))
+        assert nominal_total(on["train_step"]) < 0.5 * nominal_total(off["train_step"])
+        assert nominal_total(on["predict"]) == nominal_total(off["predict"])
+
+
+def test_deeper_nets_need_little_more(tmp_path: Any) -> None:
+    """Four times the depth: the memory of what is kept and computed grows like the root of it, or less."""
+    sizes = []
+    for depth in (20, 74):
+        text = pictures(f"model: {{name: resnet_cifar10, depth: {depth}, classes: 10}}", 32)
+        recipe = recipe_of(text, tmp_path)
+        network = graph_of(recipe), optimizers(recipe)
+        sizes.append([
+            nominal_total(run_passes(*network, p).memory["train_step"])
+            for p in (Passes(), Passes(recompute="auto"))
+        ])  # fmt: skip
+    (few, less), (many, little) = sizes
+    assert many > 3 * few and little < 2 * less
+
+
+def test_patterns(networks: dict[str, Network]) -> None:
+    """A scope that matches is one segment: its inner values go, what it gives stays."""
+    entry, report = found(networks["resnet"], Passes(recompute=("stage1/*",)))
+    again = {t.name.partition(".")[0] for t in report.again}
+    assert again and all(name.startswith("stage1/residual1") for name in again)
+    names = {t.name for t in report.kept}
+    last = [n for n in flat(entry.items) if "stage1/residual1" in n.origin.scopes]
+    outputs = [t.name for n in last if n.args.get("z") is not None for t in n.outputs[:1]]
+    assert outputs and set(outputs) <= names
+    assert all(nominal_bytes(t.spec) > SMALL for t in (*report.kept, *report.again))
+
+
+def test_off_is_the_default(networks: dict[str, Network]) -> None:
+    stages = run_passes(*networks["resnet"])
+    assert not stages.recomputed and Passes().recompute == "none"
+    assert "computed again" not in show_memory(stages)
+
+
+def test_the_memory_stage_says_what_is_kept(networks: dict[str, Network]) -> None:
+    stages = run_passes(*networks["resnet"], Passes(recompute="auto"))
+    text, report = show_memory(stages), stages.recomputed["train_step"]
+    assert f"  computed again: {len(report.again)} values (" in text
+    assert f" by {len(report.items)} nodes in {report.segments} segments\n" in text
+    assert f"  kept: {len(report.kept)} values (" in text
+    for t in (*report.again, *report.kept):
+        assert f"\n    {t.spec}  {t.name}\n" in text
+    assert text.count("computed again") == 1, "entries that train nothing have nothing to say"
+
+
+def test_parts_of_a_batch(tmp_path: Any) -> None:
+    """With `train.accumulate` every piece of the step computes again."""
+    recipe = recipe_of(NETWORKS["written"], tmp_path)
+    assert recipe.data is not None
+    data = open_dataset(recipe.data.name, recipe.data.arguments)
+    network = graph_of(recipe), optimizers(recipe)
+    results = []
+    for how in ("none", "auto"):
+        road = Road(*network, passes=Passes(recompute=how), accumulate=True)
+        road.shake()
+        split = data["train"]
+        road.run(road.maker(data.spec, split, 7, 0.05, 2).make(np.arange(17), 0, 3, 0), split)
+        results.append(road.everything())
+    same(*results)
+    assert all(road.stages.recomputed[f"train_step.{p}"].again for p in ("first", "more"))
+
+
+def test_every_small_network(load: Load) -> None:
+    """Several entries, sparse tables, memories, searches: whatever is found, the bits stay."""
+    for name in ("mlp", "conv", "two_networks", "two_axes", "memories", "shared", "decode"):
+        graph, specs = load(name)
+        results = []
+        for how in ("none", "auto", ("*",)):
+            road = Road(graph, specs, passes=Passes(recompute=how), poison=True)
+            road.shake()
+            numbers = []
+            for step, size in enumerate((5, 1, 9)):
+                batch = replace(draw(graph, size, step), step=step)
+                numbers += [
+                    v for e in road.artifact.entries for v in road.step(e, batch, 0.01).numbers.values()
+                ]
+            results.append({"numbers": np.array(numbers), **road.everything()})
+        same(results[0], results[1])
+        same(results[0], results[2])
+
+
+def test_a_pattern_without_a_layer(tmp_path: Any) -> None:
+    text = NETWORKS["resnet"] + "train: {recompute: ['stge1/*']}\n"
+    with pytest.raises(ConfigError, match=r"no layer of the training step matches `stge1/\*`") as e:
+        graph_of(recipe_of(text, tmp_path))
+    assert e.value.faults[0].where.key == "train.recompute"
+    assert "stage1" in e.value.faults[0].nearest
