@@ -26,7 +26,8 @@ def test_case(path: Path) -> None:
         if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "CASE"
     )
     assert isinstance(call, ast.Call)
-    given = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
+    read = ("batch", "steps", "speed", "options")
+    given = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg in read}
     options = given.get("options", ())
     recipe = load_recipe(
         ast.literal_eval(call.args[0]), [*options, f"train.batch_size={given['batch']}"]

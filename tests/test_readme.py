@@ -20,6 +20,7 @@ DOCS = sorted((TOP / "docs").glob("*.md"))
 SHARED = Path(os.environ.get("PADDLECLI_TEST_SHARED", TOP.parent / "shared"))
 ELSEWHERE = {
     "extending.md": "tests/cli/test_extending.py",
+    "fine-tuning.md": "tests/engine/test_finetuning.py",
     "pretrained.md": "tests/cli/test_convert.py",
 }
 """Pages whose commands need files that a test of their own writes."""

@@ -23,8 +23,8 @@ typedef struct pk_conv {
     int64_t groups;
 } pk_conv;
 
-/* What becomes of the sums: activation(sums * scale + bias + z), assigned or added to what is there.
- * bias, scale [out_channels], z like y; each may be NULL.  activation: pk_activation of
+/* What becomes of the sums: activation(sums * scale + bias + z), assigned or added to what is
+ * there.  bias, scale [out_channels], z like y; each may be NULL.  activation: pk_activation of
  * products.h. */
 typedef struct pk_after {
     const float *bias, *scale, *z;

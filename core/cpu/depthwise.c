@@ -18,7 +18,7 @@ typedef struct {
     int64_t height, width, out_h, out_w;
     int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;
     int64_t top, left;            /* padding; may be negative */
-    int64_t spread_h, spread_w;   /* the plane is taken with that many - 1 zeros between its values */
+    int64_t spread_h, spread_w;   /* a value and that many - 1 zeros behind it */
     int64_t phase, row;           /* floats of a remainder's columns, of a row */
     int64_t strip;                /* output rows whose inputs fit the room */
     int64_t taps, offset[MOST_TAPS];

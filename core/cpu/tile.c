@@ -22,6 +22,11 @@ PK_INLINE void tile(const int rows, const int vectors, const pk_order order, int
     _Pragma("GCC unroll 16") for (int i = 0; i < rows; i++)
         _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) acc[i][v] = pk_zero();
     for (int64_t q = 0; q < k; q++) {
+        /* What is added to at the end has left the L1 cache since the last chunk. */
+        if (add && q == k - 24)
+            _Pragma("GCC unroll 16") for (int i = 0; i < rows; i++)
+                _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++)
+                    __builtin_prefetch(c + i * c_stride + 16 * v, 1, 3);
         pk_vec bv[8];
         _Pragma("GCC unroll 8") for (int v = 0; v < vectors; v++) bv[v] = pk_load(b + 16 * v);
         if (packs) {

@@ -14,24 +14,20 @@
 
 #define TASK_TILES 56      /* tiles of a task with few channels */
 #define BLOCK_TILES 112    /* tiles of a task with many channels */
-#define LOAD_ROWS 8        /* rows of tiles that are transformed together */
 #define SEGMENT_FLOATS (3 << 20)
 
-#define TASK_POINT (TASK_TILES * WINO_ROW + 16) /* floats from point to point, off the cache's ways */
+/* Floats from point to point; 16 more than needed, or points would share sets of the cache. */
+#define TASK_POINT (TASK_TILES * WINO_ROW + 16)
 #define TASK_SUMS (TASK_TILES * WINO_WIDE + 16)
 #define BLOCK_SUMS (BLOCK_TILES * WINO_WIDE + 16)
 
 typedef struct {
-    _Alignas(64) float lines[16 * WINO_LINE];
-    float strip[WINO_STRIP];
-} strip_room;
-typedef struct {
-    strip_room room;
+    wino_room room;
     float tiles[WINO_POINTS * TASK_POINT];
     float sums[WINO_POINTS * TASK_SUMS];
 } task_room;
 typedef struct {
-    strip_room room;
+    wino_room room;
     float filters[WINO_POINTS * WINO_CHUNK * WINO_WIDE];
     float sums[WINO_POINTS * BLOCK_SUMS];
 } block_room;
@@ -49,7 +45,7 @@ typedef struct {
     pk_after after;
     float *y, *work;
     int64_t chunks, wide;                /* of channels and outputs */
-    int64_t first, last, tiles, point;   /* the segment's rows and tiles, floats between its points */
+    int64_t first, last, point;          /* the segment's rows, floats between its points */
     int64_t block_rows;                  /* rows of tiles of a task */
 } job;
 
@@ -142,7 +138,7 @@ static void filters_task(void *context, int64_t begin, int64_t end, int32_t thre
 /* Transforms rows first..last of tiles, sixteen channels from `channel` on, to v, points `point`
  * floats and tiles WINO_ROW floats apart. */
 static void transform_rows(const job *j, int64_t first, int64_t last, int64_t channel,
-                           strip_room *room, int64_t point, float *v) {
+                           wino_room *room, int64_t point, float *v) {
     const int64_t columns = j->across * WINO_TILE + 2, row = columns * 16;
     for (int64_t r = first; r < last; r++) {
         const int64_t sample = r / j->down, down = r % j->down;
@@ -195,21 +191,21 @@ PK_INLINE void write_row(const job *j, int64_t r, int64_t output, const float *s
         }
 }
 
+static void write_sixteen(const job *j, int64_t r, int64_t output, const float *sums, int64_t point,
+                          float *strip) {
+    switch (j->after.activation) {
+    case PK_ACT_RELU: write_row(j, r, output, sums, point, strip, PK_ACT_RELU); break;
+    case PK_ACT_TANH: write_row(j, r, output, sums, point, strip, PK_ACT_TANH); break;
+    case PK_ACT_SIGMOID: write_row(j, r, output, sums, point, strip, PK_ACT_SIGMOID); break;
+    default: write_row(j, r, output, sums, point, strip, PK_ACT_NONE);
+    }
+}
+
 static void write_rows(const job *j, int64_t first, int64_t last, int64_t output, const float *sums,
                        int64_t point, float *strip) {
     for (int64_t r = first; r < last; r++, sums += j->across * WINO_WIDE)
-        for (int64_t o = 0; o < WINO_WIDE && output + o < j->outputs; o += 16) switch (j->after.activation) {
-            case PK_ACT_RELU:
-                write_row(j, r, output + o, sums + o, point, strip, PK_ACT_RELU);
-                break;
-            case PK_ACT_TANH:
-                write_row(j, r, output + o, sums + o, point, strip, PK_ACT_TANH);
-                break;
-            case PK_ACT_SIGMOID:
-                write_row(j, r, output + o, sums + o, point, strip, PK_ACT_SIGMOID);
-                break;
-            default: write_row(j, r, output + o, sums + o, point, strip, PK_ACT_NONE);
-            }
+        for (int64_t o = 0; o < WINO_WIDE && output + o < j->outputs; o += 16)
+            write_sixteen(j, r, output + o, sums + o, point, strip);
 }
 
 static int vectors_of(const job *j, int64_t output) { return j->outputs - output > 16 ? 2 : 1; }
@@ -243,8 +239,9 @@ static void tiles_task(void *context, int64_t begin, int64_t end, int32_t thread
     const int64_t vectors = pk_ceil_div(j->channels, 16);
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t channel = i % vectors * 16, first = j->first + i / vectors * LOAD_ROWS;
-        transform_rows(j, first, pk_min_i64(j->last, first + LOAD_ROWS), channel, scratch, j->point,
+        const int64_t channel = i % vectors * 16, first = j->first + i / vectors * WINO_LOAD_ROWS;
+        transform_rows(j, first, pk_min_i64(j->last, first + WINO_LOAD_ROWS), channel, scratch,
+                       j->point,
                        j->work + channel / WINO_CHUNK * WINO_POINTS * j->point +
                            channel % WINO_CHUNK + (first - j->first) * j->across * WINO_ROW);
     }
@@ -297,7 +294,7 @@ static void run(const pk_call *call, job *j) {
     for (j->first = 0; j->first < j->rows; j->first = j->last) {
         j->last = pk_min_i64(j->rows, j->first + segment);
         const int64_t rows = j->last - j->first;
-        pk_parallel(call, pk_ceil_div(rows, LOAD_ROWS) * pk_ceil_div(j->channels, 16), 1,
+        pk_parallel(call, pk_ceil_div(rows, WINO_LOAD_ROWS) * pk_ceil_div(j->channels, 16), 1,
                     tiles_task, j);
         j->block_rows = pk_max_i64(1, pk_min_i64(rows, BLOCK_TILES / j->across));
         pk_parallel(call, pk_ceil_div(rows, j->block_rows) * j->wide, 1, many_task, j);

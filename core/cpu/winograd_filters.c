@@ -8,23 +8,17 @@
 #include "winograd_products.h"
 #include "winograd_tiles.h"
 
-#define LOAD_ROWS 8          /* rows of tiles that are transformed together */
 #define SUM_OUTPUTS 64       /* outputs of a task that sums */
 #define SEGMENT_TILES 96     /* at least so many in a segment, */
 #define SEGMENT_FLOATS (384 << 10) /* and as many as keep inputs and gradients in this room */
-
-typedef struct {
-    _Alignas(64) float lines[16 * WINO_LINE];
-    float strip[WINO_STRIP];
-} strip_room;
 
 typedef struct {
     const pk_conv *conv;
     const float *x, *dy;
     float *dw;
     int32_t accumulate;
-    int64_t across, down, rows, segment; /* tiles in a row; rows of tiles of a sample, all, segment */
-    int64_t x_row, dy_row;               /* floats from tile to tile, an odd number of cache lines */
+    int64_t across, down, rows, segment; /* tiles in a row; rows of a sample, of all, of a segment */
+    int64_t x_row, dy_row; /* floats from tile to tile, an odd number of cache lines */
     int64_t x_point, dy_point, sum_row, sum_point;
     float *inputs, *gradients, *sums;
     int64_t first, last; /* rows of the segment */
@@ -63,13 +57,13 @@ static void transform_task(void *context, int64_t begin, int64_t end, int32_t th
                            void *scratch) {
     const job *j = context;
     const pk_conv *c = j->conv;
-    strip_room *room = scratch;
+    wino_room *room = scratch;
     const int64_t x_vectors = pk_ceil_div(c->channels, 16),
                   vectors = x_vectors + pk_ceil_div(c->out_channels, 16);
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t vector = i % vectors, first = j->first + i / vectors * LOAD_ROWS;
-        const int64_t last = pk_min_i64(j->last, first + LOAD_ROWS);
+        const int64_t vector = i % vectors, first = j->first + i / vectors * WINO_LOAD_ROWS;
+        const int64_t last = pk_min_i64(j->last, first + WINO_LOAD_ROWS);
         const int64_t tile = (first - j->first) * j->across;
         const int is_x = vector < x_vectors;
         const int64_t channel = 16 * (is_x ? vector : vector - x_vectors);
@@ -148,8 +142,8 @@ void pk_winograd_filter_gradient(const pk_call *call, const pk_conv *conv, const
         for (int64_t i = 0; i < WINO_POINTS * j.sum_point; i++) j.sums[i] = 0;
     for (j.first = 0; j.first < j.rows; j.first = j.last) {
         j.last = pk_min_i64(j.rows, j.first + j.segment);
-        pk_parallel(call, pk_ceil_div(j.last - j.first, LOAD_ROWS) * vectors, 1, transform_task,
-                    &j);
+        pk_parallel(call, pk_ceil_div(j.last - j.first, WINO_LOAD_ROWS) * vectors, 1,
+                    transform_task, &j);
         pk_parallel(call, WINO_POINTS * pk_ceil_div(conv->out_channels, SUM_OUTPUTS), 1, sum_task,
                     &j);
     }

@@ -7,8 +7,8 @@
 #define WINO_ROW (WINO_CHUNK + 16)  /* floats of a tile's channels: an odd number of cache lines */
 #define WINO_WIDE 32                /* channels that one product makes */
 
-/* c [tiles][WINO_WIDE] (=|+=) a [tiles][WINO_ROW] * b [k][WINO_WIDE] for k <= WINO_CHUNK channels and
- * 16 * vectors columns, one or two. */
+/* c [tiles][WINO_WIDE] (=|+=) a [tiles][WINO_ROW] * b [k][WINO_WIDE] for k <= WINO_CHUNK channels
+ * and 16 * vectors columns, one or two. */
 #define pk_wino_multiply PK_LEVEL_NAME(pk_wino_multiply)
 void pk_wino_multiply(int64_t tiles, int64_t k, int vectors, const float *a, const float *b,
                       float *c, int add);

@@ -2,7 +2,8 @@
  * with channels innermost.
  *
  * With the points a = 5/8 and b = 3/2:
- *     input   B^T: a2b2 0 -(a2+b2) 0 1 0 | 0 -+ab2 -b2 +-a 1 0 | 0 -+a2b -a2 +-b 1 0 | 0 a2b2 0 -(a2+b2) 0 1
+ *     input   B^T: a2b2 0 -(a2+b2) 0 1 0 | 0 -+ab2 -b2 +-a 1 0 | 0 -+a2b -a2 +-b 1 0
+ *                  | 0 a2b2 0 -(a2+b2) 0 1
  *     filter  G:   (1 p p2) / product of (p - other points) for p = 0, +-a, +-b | 0 0 1
  *     output  A^T: powers 0..3 of the points; infinity counts in the last
  * The gradient of a filter takes the transposed matrices. */
@@ -17,6 +18,13 @@
 #define WINO_MOST_WIDTH 224                /* widest image: what a strip and a line hold */
 #define WINO_LINE (WINO_MOST_WIDTH + 16)   /* an odd number of cache lines */
 #define WINO_STRIP (WINO_SIDE * (WINO_MOST_WIDTH + 2) * 16) /* floats of a strip */
+#define WINO_LOAD_ROWS 8                   /* rows of tiles that a task transforms together */
+
+/* Scratch of wino_load_strip. */
+typedef struct wino_room {
+    _Alignas(64) float lines[16 * WINO_LINE];
+    float strip[WINO_STRIP];
+} wino_room;
 
 #define WINO_A 0.625f
 #define WINO_A2 0.390625f
@@ -130,9 +138,9 @@ PK_INLINE void wino_output_tile(const float *m, int64_t point, pk_vec y[16]) {
 }
 
 /* Rows first..rows of a strip [rows][columns][16]: sixteen channels (`channels` of them there, the
- * rest 0) of x [channels, height, width] from pixel (top, left) on, 0 outside of the image.  `lines`
- * holds 16 * WINO_LINE floats: rows lie there so that sixteen of them do not share sets of the
- * cache, as they often do in the image. */
+ * rest 0) of x [channels, height, width] from pixel (top, left) on, 0 outside of the image.
+ * `lines` holds 16 * WINO_LINE floats: rows lie there so that sixteen of them do not share sets of
+ * the cache, as they often do in the image. */
 PK_INLINE void wino_load_strip(const float *x, int64_t channels, int64_t height, int64_t width,
                                int64_t top, int64_t left, int64_t first, int64_t rows,
                                int64_t columns, float *lines, float *strip) {
@@ -148,7 +156,8 @@ PK_INLINE void wino_load_strip(const float *x, int64_t channels, int64_t height,
         for (int64_t c = 0; c < 16; c++) {
             if (c < channels)
                 PK_FOR16(j, n, end - begin)
-                    pk_store(lines + c * WINO_LINE + j, pk_load_n(from + c * height * width + j, n));
+                    pk_store(lines + c * WINO_LINE + j,
+                             pk_load_n(from + c * height * width + j, n));
             else
                 for (int64_t j = 0; j < end - begin; j += 16)
                     pk_store(lines + c * WINO_LINE + j, pk_zero());

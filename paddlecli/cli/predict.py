@@ -105,6 +105,8 @@ def command(
 
     if as_json and as_csv:
         raise UsageError("--json and --csv both say what stdout is", hint="choose one")
+    if metrics is not None and not metrics.parent.is_dir():
+        raise UsageError(f"--metrics {metrics}: there is no folder {metrics.parent}")
 
     with aside() as stdout:
         with settings.flags(debug=verbose or None):

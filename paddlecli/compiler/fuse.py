@@ -7,6 +7,7 @@ noted with the condition that failed (``plan --stage fused`` prints it).
 ======================================  ==============================================
 product, bias, relu | tanh | sigmoid    ``fc.forward``
 convolution, bias, the same             ``conv2d.forward``, ``sequence_conv.forward``
+sequence convolution, the same, a pool  ``sequence_conv_pool.forward``
 batch norm, addition, relu              ``batch_norm`` with ``z`` and ``activation``
 convolution, norm of given statistics   ``conv2d.forward`` with ``scale`` and ``z``
 sum of products, bias                   products that add to one tensor, the last with bias
@@ -146,9 +147,29 @@ def _product_chain(
         note = f"{node.origin.path}: {following.kernel.op} stays apart from {node.kernel.op}"
         note += ": its gradient needs the value before it"
         notes += [note] if note not in notes else []
+    if node.kernel.op == "sequence_conv" and following is not None and _is_pool(following):
+        parts.append(following)
+        return [_pooled(node, parts, bias, activation)], parts
     if len(parts) == 1:
         return None
     return [_merged(node, parts, bias, activation)], parts
+
+
+def _is_pool(node: Node) -> bool:
+    """Not of the first or last row alone: there all others would be convolved for nothing."""
+    return (
+        node.kernel.full_name == "sequence_pool.forward"
+        and node.attrs["mode"] in range(4)
+        and node.guard is None
+    )
+
+
+def _pooled(node: Node, parts: list[Node], bias: Tensor | None, activation: int) -> Node:
+    last = parts[-1]
+    attrs: dict[str, Attr] = {**node.attrs, **last.attrs, "activation": activation}
+    args = {"x": node.args["x"], "w": node.args["w"], "b": bias}
+    kernel = ops.get("sequence_conv_pool").forward
+    return Node(kernel, args, {"y": last.outputs[0]}, attrs, _origin(parts), _flags(last, "y"))
 
 
 def _is_given_norm(node: Node | None, x: Tensor) -> bool:

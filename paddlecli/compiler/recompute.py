@@ -56,8 +56,9 @@ def recompute(entry: Entry, how: Recompute) -> tuple[Entry, Recomputed]:
 
     Args:
         entry: with gradients; others stay as they are.
-        how: ``auto`` takes the cuts whose plan needs least memory; with patterns each layer or scope
-            that one matches is a segment, the outermost that does, and all else is kept.
+        how: ``auto`` takes the cuts whose plan needs least memory; with patterns each scope that
+            one matches is a segment, the outermost that does, and so are layers that follow each
+            other; all else is kept.
     """
     forward = _Forward.of(entry)
     if not entry.gradients or not forward.units:
@@ -131,7 +132,8 @@ class _Unit:
     @property
     def scopes(self) -> list[str]:
         """The layers that they belong to, and the scopes around those."""
-        return [s for i in self.items for n in _nodes(i) for s in n.origin.scopes]
+        origins = [o for i in self.items for o in (i.origin, *(n.origin for n in _nodes(i)))]
+        return [s for o in origins for s in o.scopes]
 
 
 def _nodes(item: Item) -> list[Node]:
@@ -206,13 +208,19 @@ Cuts = tuple[int, ...]
 
 
 def _named(forward: _Forward, patterns: Sequence[str]) -> Segments:
-    """Each scope that a pattern matches is a segment."""
+    """Each scope that a pattern matches is a segment, and so are layers that match and follow each
+    other."""
+    around = {s.rpartition("/")[0] for u in forward.units for s in u.scopes}
     found: dict[int, object] = {}
+    last, number = "", 0
     for unit in forward.units:
         hits = (s for s in unit.scopes if any(fnmatch.fnmatchcase(s, p) for p in patterns))
-        scope = next(hits, None)
-        if scope is not None:
-            found[id(unit)] = scope
+        scope = next(hits, "")
+        own = scope if scope in around or not scope else "a layer"
+        number += own != last
+        last = own
+        if scope:
+            found[id(unit)] = number
     return found
 
 

@@ -15,6 +15,7 @@ _THREADS = "no setting of a recipe: give --threads N; results do not depend on i
 _FOLDER = "no setting of a recipe: give --run-dir FOLDER"
 _CLIP = "write `clip: {global_norm: X}`, `{norm: X}` or `{value: X}`"
 _PARTS = "write `accumulate`: how many parts a batch is cut into; `batch_size` is the whole batch"
+_AGAIN = "write `recompute: auto`, or the patterns of the layers"
 
 KEYS: Mapping[str, Mapping[str, str]] = {
     "recipe": {
@@ -46,6 +47,7 @@ KEYS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("lr", "learning_rate", "base_lr"), _RATE),
         **dict.fromkeys(("accumulation_steps", "gradient_accumulation_steps"), _PARTS),
         "accumulate_grad_batches": _PARTS,
+        **dict.fromkeys(("gradient_checkpointing", "activation_checkpointing"), _AGAIN),
         **dict.fromkeys(("save_every", "save_interval"), "write it as `checkpoint.every_epochs`"),
         **dict.fromkeys(("patience", "early_stop"), "write the section `early_stopping`"),
         **dict.fromkeys(("grad_clip", "gradient_clip_val", "clip"), f"under `optimizer`: {_CLIP}"),

@@ -172,8 +172,9 @@ class Train(Section):
     the memory smaller."""
     recompute: Recompute = "none"
     """Values of the forward pass that are not kept for the gradients but computed a second time: `none`,
-    those whose lack saves most memory (`auto`), or those inside of the layers and scopes that patterns
-    name, such as `[stage1/*]`. The result is the same to the bit, a step takes longer."""
+    those whose lack saves most memory (`auto`), or those inside of the scopes, and between the layers,
+    whose paths match patterns such as `stage1/*`. The result is the same to the bit, a step takes
+    longer."""
     eval_every: Natural = 1
     """Evaluate after every so many epochs; 0 means only at the end."""
     eval_split: Literal["test", "valid", "train"] = "test"

@@ -56,9 +56,9 @@ def pick_argument(value: Any) -> str:
 
 def pick_weights(value: Any) -> str:
     """Branch of weights by class: a word, a list, or a mapping."""
-    if isinstance(value, list | tuple):
-        return "<list>"
-    return "<mapping>" if isinstance(value, dict) else "<word>"
+    if isinstance(value, str):
+        return "<word>"
+    return "<mapping>" if isinstance(value, dict) else "<list>"
 
 
 def pick_model(value: Any) -> str:

@@ -169,8 +169,9 @@ def _about(data: Dataset, spec: FieldSpec, split: Split) -> Plain:
         return found
     if column.offsets:
         found["lengths"] = _lengths(column)
-    if spec.classes is not None and spec.dtype.startswith("int"):
-        counts = np.bincount(column.values.reshape(-1), minlength=spec.classes)
+    if spec.classes is not None and "int" in spec.dtype:
+        # a mask may hold numbers above the classes, for pixels that count as none
+        counts = np.bincount(column.values.reshape(-1), minlength=spec.classes)[: spec.classes]
         found["classes"] = spec.classes
         if spec.role == "label" or spec.classes <= 2 * SHOWN:
             names = spec.names or tuple(map(str, range(spec.classes)))
@@ -227,7 +228,12 @@ def _balance(data: Dataset) -> Iterator[str]:
     for spec in data.spec.labels():
         yield from _alike(spec)
         for name, split in data.splits.items():
-            if spec.classes is None or spec.name not in split.columns or spec.axes:
+            if (
+                spec.classes is None
+                or spec.name not in split.columns
+                or spec.axes
+                or spec.shape[1:]
+            ):
                 continue
             counts = np.bincount(
                 split.columns[spec.name].values.reshape(-1), minlength=spec.classes

@@ -54,7 +54,8 @@ def memory() -> Finding:
     values = {"total_bytes": total, "free_bytes": free}
     text = f"{free / _GB:.1f} GB free of {total / _GB:.1f} GB"
     if free < LITTLE_MEMORY:
-        cure = "end other programs, or use smaller batches (train.batch_size, train.accumulate)"
+        cure = "end other programs, or use smaller batches (train.batch_size, train.accumulate) "
+        cure += "or train.recompute"
         return Finding(text, "warning", cure, values=values)
     return Finding(text, values=values)
 

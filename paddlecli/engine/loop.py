@@ -31,7 +31,7 @@ from paddlecli.engine.machine import Machine, Outcome
 from paddlecli.engine.measures import evaluator_of
 from paddlecli.engine.place import Place
 from paddlecli.engine.prepare import Prepared, loader_of
-from paddlecli.engine.rates import LearningRates
+from paddlecli.engine.rates import LearningRates, rate_columns, told
 from paddlecli.engine.report import Status, listed
 from paddlecli.engine.requests import TURN, Call, Maker, Pace, Work
 from paddlecli.engine.rundir import RunDir
@@ -70,11 +70,7 @@ class Trainer:
         self._split = data["train"]
         self._enter(prepared.calls_in(place.epoch))
         self.evaluator = evaluator_of(prepared, data, means.machine)
-        self._rate_columns = [
-            (i, a.of)
-            for i, a in enumerate(prepared.artifact.arguments)
-            if a.kind == "learning_rate"
-        ]
+        self._rate_columns = rate_columns(prepared.artifact)
         self.callbacks = Callbacks(self, prepared.callbacks)
         self.newest: dict[str, float] = {}
         self._pace = Pace()
@@ -177,7 +173,7 @@ class Trainer:
             self._pace.took(done, outcome.seconds)
             values = by_iteration(self._keys, work, outcome.results, done)
             self._account(
-                work, values, _batch_sizes(work, self.loader.batch_size, done), outcome.seconds
+                work, values, work.batch_sizes(self.loader.batch_size, done), outcome.seconds
             )
             self._show(work, values, done)
             self.newest = {k: float(v[-1]) for k, v in values.items()}
@@ -258,7 +254,7 @@ class Trainer:
         firsts = np.searchsorted(work.iterations, np.arange(done))
         for i in range(first, done, log_every):
             numbers = {k: float(v[i]) for k, v in values.items()}
-            rates = self._learning_rates(work, int(firsts[i]))
+            rates = told(self._rate_columns, work.args[int(firsts[i])])
             self.means.log.add(
                 "step", place.step + i + 1, {"epoch": place.epoch + 1, **numbers, **rates}
             )
@@ -269,18 +265,11 @@ class Trainer:
         self._trained += int(counts.sum())
         self._seconds += seconds
 
-    def _learning_rates(self, work: Work, index: int) -> dict[str, float]:
-        several = len(self._rate_columns) > 1
-        return {
-            f"learning_rate.{of}" if several else "learning_rate": float(work.args[index, column])
-            for column, of in self._rate_columns
-        }
-
     def _show(self, work: Work, values: dict[str, NDArray[np.float64]], done: int) -> None:
         place = self.place
         elapsed = (time.monotonic() - self._began) / max(1, place.step - self._first)
         first = next(iter(values.values()), np.zeros(done))
-        rates = self._learning_rates(work, int(np.searchsorted(work.iterations, done - 1)))
+        rates = told(self._rate_columns, work.args[np.searchsorted(work.iterations, done - 1)])
         self.means.display.progress(Moment(
             epoch=min(place.epoch + 1, self.recipe.train.epochs),
             epochs=self.recipe.train.epochs,
@@ -423,9 +412,3 @@ class Trainer:
                                          "best": means.watch.best_of(place)})  # fmt: skip
         self._saved = place.state()
         self.callbacks.saved(folder)
-
-
-def _batch_sizes(work: Work, batch_size: int, iterations: int) -> NDArray[np.int64]:
-    """Samples of each of the first `iterations` whole batches."""
-    edges = np.minimum(np.arange(iterations + 1) * batch_size, work.rows.size)
-    return np.diff(edges)

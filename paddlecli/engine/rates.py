@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from paddlecli.compiler.artifact import Artifact
 from paddlecli.config.recipe import Recipe
 from paddlecli.engine.schedule import Run, Schedule, make_schedule
 from paddlecli.errors import ConfigError
@@ -12,6 +13,25 @@ from paddlecli.errors import ConfigError
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+Columns = Sequence[tuple[int, str]]
+"""Of a step's arguments those that are learning rates: place, optimizer."""
+
+
+def rate_columns(artifact: Artifact) -> Columns:
+    """Where the learning rates stand among a step's arguments."""
+    found = enumerate(artifact.arguments)
+    return [(i, a.of) for i, a in found if a.kind == "learning_rate"]
+
+
+def told(columns: Columns, arguments: NDArray[np.float64]) -> dict[str, float]:
+    """The learning rates among the arguments of a step, as they are reported."""
+    several = len(columns) > 1
+    return {
+        f"learning_rate.{of}" if several else "learning_rate": float(arguments[column])
+        for column, of in columns
+    }
 
 
 class LearningRates:

@@ -68,6 +68,10 @@ class Work:
     def __len__(self) -> int:
         return int(self.entries.size)
 
+    def batch_sizes(self, batch_size: int, iterations: int) -> NDArray[np.int64]:
+        """Samples of each of the first `iterations` whole batches."""
+        return np.diff(np.minimum(np.arange(iterations + 1) * batch_size, self.rows.size))
+
     def part(self, first: int, count: int) -> Work:
         """`count` iterations from number `first` on, as if they had been made alone."""
         low, high = np.searchsorted(self.iterations, (first, first + count)).tolist()

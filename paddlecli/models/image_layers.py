@@ -1,5 +1,5 @@
-"""Layers that change the size of images [N, channels, height, width]. They stand beside `conv2d` and
-`pool2d` of `layers.py`."""
+"""Layers that change the size of images [N, channels, height, width]. They stand beside `conv2d`
+and `pool2d` of `layers.py`."""
 
 from __future__ import annotations
 

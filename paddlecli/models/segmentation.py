@@ -19,8 +19,8 @@ from paddlecli.ops.cast import code
 def pixel_cross_entropy(
     net: Network, logits: Tensor, label: Tensor, *, ignore_index: int = -100
 ) -> Tensor:
-    """Cross-entropy of the softmax over the channels of logits [N, classes, H, W] against a class for
-    each pixel, label [N, H, W]; the mean over the pixels.
+    """Cross-entropy of the softmax over the channels of logits [N, classes, H, W] against a class
+    for each pixel, label [N, H, W]; the mean over the pixels.
 
     Pixels whose label is ``ignore_index`` count as nothing when it is a class (>= 0), and as zeros
     otherwise.
@@ -65,9 +65,9 @@ def bce_dice(
     dice: NonNegative = 1.0,
     smooth: NonNegative = 1.0,
 ) -> Tensor:
-    """For one class of pixels, logits [N, 1, H, W] and label [N, 1, H, W] of 0 and 1: cross-entropy of
-    p = sigmoid(logits), the mean over all pixels, plus what the areas have not in common, the mean over
-    samples of 1 - (2 sum(p y) + smooth) / (sum(p) + sum(y) + smooth).
+    """For one class of pixels, logits [N, 1, H, W] and label [N, 1, H, W] of 0 and 1: cross-entropy
+    of p = sigmoid(logits), the mean over all pixels, plus what the areas have not in common, the
+    mean over samples of 1 - (2 sum(p y) + smooth) / (sum(p) + sum(y) + smooth).
 
     ``dice``: factor of the second part. ``smooth``: keeps it defined for empty areas.
     """
@@ -109,9 +109,9 @@ def unet(
     loss: Literal["cross_entropy", "bce_dice"] = "cross_entropy",
     ignore_index: int = -100,
 ) -> None:
-    """U-Net of Ronneberger and others 2015, with padding so that the mask has the picture's size: per
-    level two 3 x 3 convolutions with relu and a pool of 2, twice the filters below, and on the way up
-    a 2 x 2 deconvolution beside what the same level was on the way down.
+    """U-Net of Ronneberger and others 2015, with padding so that the mask has the picture's size:
+    per level two 3 x 3 convolutions with relu and a pool of 2, twice the filters below, and on the
+    way up a 2 x 2 deconvolution beside what the same level was on the way down.
 
     ``base``: filters of the first level. ``levels``: how often the size is halved. ``classes``: of
     pixels, if left out as many as the label has. ``batch_norm``: behind each 3 x 3 convolution, in

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from paddlecli import ops
 from paddlecli.config.nodes import close_names
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LOSSES = "one of softmax_with_cross_entropy, cross_entropy"
 """The losses that take classes."""
-Weights = Literal["balanced"] | Sequence[float] | Mapping[str, float]
+Weights = str | Sequence[float] | Mapping[str, float]
 """By class: in their order, or by name; `balanced` stands for numbers that the data will give."""
 
 

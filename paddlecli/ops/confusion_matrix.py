@@ -45,9 +45,9 @@ class ConfusionMatrix(MetricOp):
         return [[int(c) for c in state[i * n : (i + 1) * n]] for i in range(n)]
 
     def finish(self, state: Sequence[int], attrs: Mapping[str, Attr]) -> dict[str, float]:
-        """Accuracy, which is the micro-averaged F1 too; precision, recall, F1 and the intersection over the
-        union averaged over the classes that occur (as label or prediction); up to MOST_CELLS classes each
-        count, as ``<label>_<prediction>``."""
+        """Accuracy, which is the micro-averaged F1 too; precision, recall, F1 and the intersection
+        over the union averaged over the classes that occur (as label or prediction); up to
+        MOST_CELLS classes each count, as ``<label>_<prediction>``."""
         rows = self.matrix(state, attrs)
         n = len(rows) if len(rows) <= MOST_CELLS else 0
         cells = {f"{i}_{j}": float(rows[i][j]) for i in range(n) for j in range(n)}

@@ -74,7 +74,7 @@ class Conv2dTranspose(Op):
         check(
             high > 0 and wide > 0,
             self.name,
-            f"nothing is left of {height}x{width} under a {size[0]}x{size[1]} filter and these paddings",
+            f"nothing is left of {height}x{width} with a {size[0]}x{size[1]} filter and paddings",
         )
         return {"y": x.with_shape(x.shape[0], share * groups, high, wide)}
 
@@ -87,7 +87,7 @@ class Conv2dTranspose(Op):
         check(
             len(extra) == 2 and all(0 <= e < s for e, s in zip(extra, stride, strict=True)),
             self.name,
-            f"output_padding is {list(extra)}; two numbers below the stride {list(stride)} are needed",
+            f"output_padding is {list(extra)}, must be two numbers below the stride {list(stride)}",
         )
         high, wide = (
             (image[i] - 1) * stride[i]

@@ -53,9 +53,7 @@ class SequenceConvPool(Op):
         a = node.attrs
         conv = {k: a[k] for k in ("size", "start", "activation")}
         y = g.apply("sequence_conv", node.args["x"], node.args["w"], node.args["b"], **conv)
-        return {
-            "y": g.apply("sequence_pool", y, mode=a["mode"], pad_value=a["pad_value"])
-        }
+        return {"y": g.apply("sequence_pool", y, mode=a["mode"], pad_value=a["pad_value"])}
 
     def reference(
         self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey

@@ -44,7 +44,8 @@ _CLASSES: dict[int, type[PaddleCliError]] = {
 
 
 _HINTS = {
-    NO_MEMORY: "a smaller train.batch_size (with train.accumulate the result is the same) or smaller layers; "
+    NO_MEMORY: "a smaller train.batch_size, train.accumulate or train.recompute (these give the same result), "
+    "or smaller layers; "
     "`paddlecli model summary RECIPE` shows what each layer keeps",
 }
 

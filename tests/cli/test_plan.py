@@ -31,7 +31,7 @@ def test_stages_show_what_they_are_for(tmp_path: Path) -> None:
     }
     assert ".backward" not in texts["graph"] and ".backward" in texts["gradients"]
     assert ".update" in texts["fused"]
-    assert "slot" in texts["memory"]
+    assert " without sharing" in texts["memory"]
 
 
 def test_without_data(tmp_path: Path) -> None:

@@ -164,6 +164,7 @@ def test_csv_has_its_columns_from_the_first_answer(here: Path) -> None:
     only = call(here, "predict", "./model", "none.png", "--csv", code=4).stdout.splitlines()
     assert only[0] == "input,error,notes" and len(only) == 2
     call(here, "predict", "./model", "none.png", "--csv", "--json", code=2)
+    call(here, "predict", "./model", "none.png", "--metrics", "no folder/m.json", code=2)
 
 
 def test_files_of_answers(here: Path) -> None:

@@ -94,7 +94,8 @@ def test_masks_follow_the_shapes() -> None:
     columns = opened("shapes", size=(32, 48), noise=0.0, shapes=1)["train"].columns
     seen = set()
     for row in range(40):
-        image, mask = columns["image"].row(row)[0], columns["mask"].row(row)
+        image = np.asarray(columns["image"].row(row))[0]
+        mask = np.asarray(columns["mask"].row(row))
         kinds = np.unique(mask)
         seen.update(kinds.tolist())
         assert len(kinds) <= 2 and image.shape == mask.shape == (32, 48)

@@ -9,6 +9,7 @@ import pytest
 from data.packing import mat, photograph, put, tar, voc
 
 from paddlecli.data.cards import shipped
+from paddlecli.data.checking import check
 from paddlecli.data.fetching import imports
 from paddlecli.engine.api import evaluate, fit, predict
 
@@ -72,6 +73,10 @@ def test_voc2012(place: Path) -> None:
     (place / "r.yaml").write_text(VOC)
     found = fit(place / "r.yaml", run_dir=place / "run")
     assert found.metrics["valid"]["mean_iou"] > 0.8
+    checked = check("voc2012", {"size": 16})
+    mask = checked.splits["valid"]["fields"]["mask"]
+    assert mask["classes"] == 21 and mask["counts"]["person"] > 0 and mask["counts"]["cat"] == 0
+    assert not any("row of mask" in remark for remark in checked.remarks)
     given = put(place / "photograph.jpg", photograph(30, 60, 160))
     (mask,) = predict(place / "run", [str(given)])
     assert mask.error is None

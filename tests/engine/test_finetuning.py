@@ -232,7 +232,8 @@ train: {epochs: 1, batch_size: 30, max_steps: 1, shuffle: none, eval_split: trai
 
 
 def test_the_shipped_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From weights for other classes: what is frozen keeps its bits, the head is new, and the model answers."""
+    """As docs/fine-tuning.md says, from weights for other classes: what is frozen keeps its bits, the head is new, and the
+    model answers."""
     from safetensors.numpy import save_file
 
     monkeypatch.chdir(tmp_path)

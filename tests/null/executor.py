@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from paddlecli.compiler.emit import stream_key
-from paddlecli.compiler.memory import MemoryPlan, root
+from paddlecli.compiler.memory import MemoryPlan, placed, root
 from paddlecli.compiler.storage import Storage, key_of
 from paddlecli.graph.ir import Entry, Loop, Node, Tensor
 from paddlecli.ops._made import offsets as made_offsets
@@ -146,7 +146,7 @@ Watch = Callable[[Node, "Run"], None]
 class Run:
     """One step of one entry.
 
-    ``memory`` places temporaries in shared slots as planned; ``watch`` is called before each
+    ``memory`` places temporaries in shared memory as the core does; ``watch`` is called before each
     kernel.
     """
 
@@ -168,12 +168,12 @@ class Run:
             self._slots(self.memory)
 
     def _slots(self, plan: MemoryPlan) -> None:
-        """Slots as large as their largest tensor, full of NaN."""
-        sizes: dict[int, int] = {}
-        for life in plan.lives:
-            slot = plan.slots[id(life.tensor)]
-            sizes[slot] = max(sizes.get(slot, 0), int(np.prod(self.sizes.shape(life.tensor))))
-        self.slots = {slot: np.full(n, np.nan) for slot, n in sizes.items()}
+        """Places of all temporaries in one memory, full of NaN."""
+        sizes = [int(np.prod(self.sizes.shape(v.tensor))) for v in plan.lives]
+        places, whole = placed(sizes, plan.lives)
+        arena = np.full(whole, np.nan)
+        for life, place, size in zip(plan.lives, places, sizes, strict=True):
+            self.slots[id(life.tensor)] = arena[place : place + size]
 
     # -- tensors -----------------------------------------------------------------------------------
     def array(self, t: Tensor) -> Array:
@@ -201,8 +201,7 @@ class Run:
 
     def _temporary(self, t: Tensor, shape: tuple[int, ...]) -> Array:
         if self.memory is not None:
-            slot = self.slots[self.memory.slots[id(t)]]
-            return _shaped(slot[: int(np.prod(shape))], t, shape)
+            return _shaped(self.slots[id(t)], t, shape)
         if id(t) not in self.own:
             self.keep.append(t)
             self.own[id(t)] = _shaped(np.full(int(np.prod(shape)), np.nan), t, shape)

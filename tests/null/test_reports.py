@@ -38,11 +38,11 @@ ranges:
   3 states:i64: state i64, 8 bytes
 """
 EVALUATION = """\
-entry eval_step: 3 temporaries in 3 slots, 0 in place, 0 views
-  slot 0  nodes 0-4  f32[N, 1]  prediction.y
-  slot 1  nodes 1-3  f32[N, 1]  square_error_cost1.loss
-  slot 2  nodes 2-4  f32[1]  square_error_cost1.y
-  at batch 64: 516 bytes in slots, 516 without sharing
+entry eval_step: 3 temporaries, 0 in place, 0 views
+  at 0  nodes 0-4  f32[N, 1]  prediction.y
+  at 256  nodes 1-3  f32[N, 1]  square_error_cost1.loss
+  at 512  nodes 2-4  f32[1]  square_error_cost1.y
+  at batch 64: 516 bytes, 516 without sharing
 """
 
 
@@ -103,9 +103,7 @@ def test_every_node_has_one_line(name: str, load: Load) -> None:
 def test_sharing_is_counted(compiled: Compiled) -> None:
     for name in SMALL:
         found = compiled(name)
-        rows = re.findall(
-            r"at batch 64: (\d+) bytes in slots, (\d+) without sharing", show_memory(found)
-        )
+        rows = re.findall(r"at batch 64: (\d+) bytes, (\d+) without sharing", show_memory(found))
         assert len(rows) == sum(bool(m.lives) for m in found.memory.values())
         assert all(int(a) <= int(b) for a, b in rows)
 

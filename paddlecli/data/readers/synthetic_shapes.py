@@ -1,5 +1,5 @@
-"""A generated data set whose labels are pictures: simple shapes to be told from the ground, pixel by pixel
-(`synthetic/shapes`)."""
+"""A generated data set whose labels are pictures: simple shapes to be told from the ground, pixel
+by pixel (`synthetic/shapes`)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _SIDES = ((), (), *(tuple(_TURN * i / n for i in range(n)) for n in (4, 3)))
 
 @READERS.register("synthetic_shapes")
 class Shapes(SyntheticReader):
-    """Grey pictures of bytes with discs, squares and triangles of any size, place, turn and brightness, under
-    noise; later ones cover earlier ones. The fields `image` [1, height, width], which the network sees
-    divided by 255, and `mask` [height, width]: for each pixel the shape that is seen there, 0 for none.
+    """Grey pictures of bytes with discs, squares and triangles of any size, place, turn and
+    brightness, under noise; later ones cover earlier ones. The fields `image` [1, height, width],
+    which the network sees divided by 255, and `mask` [height, width]: for each pixel the shape that
+    is seen there, 0 for none.
 
     Args:
         size: height and width.
@@ -89,7 +90,8 @@ def _even(draw: Numbers, what: str, *shape: int) -> NDArray[np.float64]:
 
 
 def _inside(kind: int, shape: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.bool_]:
-    """The pixels of a shape: place, size and turn are `shape`'s first four numbers. Kind 0 has none."""
+    """The pixels of a shape: place, size and turn are `shape`'s first four numbers. Kind 0 has
+    none."""
     import numpy as np
 
     down, across = np.indices(size, np.float64)
