@@ -20,8 +20,9 @@
 
 typedef struct {
     const pk_product *p;
-    int64_t block_rows, block_columns;
-    int64_t blocks_down; /* blocks in a column of blocks */
+    int64_t block_rows;
+    int64_t blocks_down, blocks_across;
+    int64_t unit, units; /* columns are dealt out evenly in units of so many */
 } product_work;
 
 PK_INLINE void finish(float *c, int64_t stride, int64_t rows, int64_t columns,
@@ -151,10 +152,11 @@ static void product_task(void *context, int64_t begin, int64_t end, int32_t thre
     const product_work *w = context;
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t row = i % w->blocks_down * w->block_rows,
-                      column = i / w->blocks_down * w->block_columns;
+        const int64_t row = i % w->blocks_down * w->block_rows, across = i / w->blocks_down,
+                      column = w->units * across / w->blocks_across * w->unit,
+                      after = w->units * (across + 1) / w->blocks_across * w->unit;
         product_block(w->p, row, pk_min_i64(w->block_rows, w->p->m - row), column,
-                      pk_min_i64(w->block_columns, w->p->n - column), scratch);
+                      pk_min_i64(after, w->p->n) - column, scratch);
     }
 }
 
@@ -220,10 +222,15 @@ static product_work cut(const pk_product *p, int64_t wanted) {
             break;
     }
     const int64_t share = pk_ceil_div(p->n, across), rows = pk_ceil_div(p->m, down);
-    int64_t columns = pk_ceil_div(share, PK_TILE_COLUMNS) * PK_TILE_COLUMNS;
+    int64_t unit = PK_TILE_COLUMNS;
     /* Whole tiles, unless that makes one thread wait for another: half a tile costs less. */
-    if (8 * columns > 9 * share) columns = pk_ceil_div(share, 16) * 16;
-    return (product_work){p, rows, columns, pk_ceil_div(p->m, rows)};
+    if (8 * pk_ceil_div(pk_ceil_div(p->n, unit), across) * unit > 9 * share) unit = 16;
+    return (product_work){.p = p,
+                          .block_rows = rows,
+                          .blocks_down = pk_ceil_div(p->m, rows),
+                          .blocks_across = across,
+                          .unit = unit,
+                          .units = pk_ceil_div(p->n, unit)};
 }
 
 void pk_multiply(const pk_call *call, const pk_product *p) {
@@ -237,7 +244,7 @@ void pk_multiply(const pk_call *call, const pk_product *p) {
         return;
     }
     product_work w = cut(p, pieces);
-    const int64_t blocks = w.blocks_down * pk_ceil_div(p->n, w.block_columns);
+    const int64_t blocks = w.blocks_down * w.blocks_across;
     if (pieces == 1 && blocks == 1)
         product_block(p, 0, p->m, 0, p->n, pk_scratch(call));
     else

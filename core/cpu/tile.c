@@ -181,7 +181,9 @@ void pk_tile_column_packing(pk_order order, int64_t rows, int64_t k, const float
 /* One row: b is used once, so what counts is that it is read in long pieces. */
 #if defined(__AVX512F__)
 #define ROW_VECTORS 16
-#define EACH_VECTORS(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15) F(16)
+#define EACH_VECTORS(F)                       \
+    F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8)   \
+    F(9) F(10) F(11) F(12) F(13) F(14) F(15) F(16)
 #else
 #define ROW_VECTORS 6
 #define EACH_VECTORS(F) F(1) F(2) F(3) F(4) F(5) F(6)

@@ -42,8 +42,8 @@ typedef struct pk_tile_row {
     pk_tile_fn full;   /* up to PK_TILE_COLUMNS */
     pk_tile_fn wide;   /* up to wide_columns: for few rows, so that enough fma are in flight */
     int64_t wide_columns;
-    /* PK_TILE_COLUMNS of a b that lies anywhere, which the tile also packs on its way: the loads that
-     * miss the cache run beside the fma. */
+    /* PK_TILE_COLUMNS of a b that lies anywhere, which the tile also packs on its way: the loads
+     * that miss the cache run beside the fma. */
     void (*packing)(int64_t k, const float *a, const float *b, int64_t b_stride, float *panel,
                     float *c, int64_t c_stride, int32_t add);
 } pk_tile_row;

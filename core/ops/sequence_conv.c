@@ -1,8 +1,8 @@
 /* sequence_conv: y[t] = act(sum over j of x[t + start + j] w_j + b) inside each sequence, and its
  * gradients (through the activation is the activation's own kernel).
  *
- * The rows that a token reads lie one after the other: they are one row of a product, and rows overlap
- * (windows.h).  Nothing is copied side by side and nothing padded. */
+ * The rows that a token reads lie one after the other: they are one row of a product, and rows
+ * overlap (windows.h).  Nothing is copied side by side and nothing padded. */
 #include "elementwise.h"
 #include "sequence_window.h"
 

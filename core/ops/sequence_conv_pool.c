@@ -112,6 +112,6 @@ static pk_status sequence_conv_pool_forward(const pk_call *call) {
 }
 
 PK_OP(sequence_conv_pool,
-      {"sequence_conv_pool.forward(x: f32, w: f32, b?: f32; size: int, start: int, activation: int, "
-       "mode: int, pad_value: float) -> (y: f32)",
+      {"sequence_conv_pool.forward(x: f32, w: f32, b?: f32; size: int, start: int, "
+       "activation: int, mode: int, pad_value: float) -> (y: f32)",
        sequence_conv_pool_forward});

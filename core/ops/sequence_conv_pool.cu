@@ -1,4 +1,5 @@
-/* sequence_conv_pool: sequence_conv and sequence_pool in one: a thread for each sequence and filter. */
+/* sequence_conv_pool: sequence_conv and sequence_pool in one: a thread for each sequence and
+ * filter. */
 #include "elementwise.cuh"
 #include "sort.cuh"
 
@@ -65,6 +66,6 @@ pk_status sequence_conv_pool_forward(const pk_call *call) {
 } /* namespace */
 
 PK_OP(sequence_conv_pool,
-      {"sequence_conv_pool.forward(x: f32, w: f32, b?: f32; size: int, start: int, activation: int, "
-       "mode: int, pad_value: float) -> (y: f32)",
+      {"sequence_conv_pool.forward(x: f32, w: f32, b?: f32; size: int, start: int, "
+       "activation: int, mode: int, pad_value: float) -> (y: f32)",
        sequence_conv_pool_forward});

@@ -223,9 +223,14 @@ def _settings() -> Iterable[str]:
     return below(Recipe, "", 3)
 
 
+_KEY = re.compile(r'^ {4}"(\w+)": \(', re.MULTILINE)
+"""A row of a table at the top of a module."""
+
+
 def registered(kind: str) -> list[str]:
     """The shipped names of a kind, read from the sources: importing all that registers takes too
-    long, and for transforms numpy. Only modules that provide names by a function are imported."""
+    long, and for transforms numpy. Only modules that provide names by a function are imported. A module
+    that registers in a loop has its names as the keys of a table."""
     from paddlecli.config import registry
 
     known = registry.KINDS[kind]
@@ -235,6 +240,8 @@ def registered(kind: str) -> list[str]:
     for module, file in _sources(known.modules):
         text = file.read_text(encoding="utf-8")
         found.update(name.findall(text))
+        if f"{constant}.register(name)" in text:
+            found.update(_KEY.findall(text))
         if f"@{constant}.provider(" in text:
             importlib.import_module(module)
     return sorted(found | known.provided())

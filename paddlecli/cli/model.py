@@ -21,8 +21,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-BASE = "fit_a_line"
-"""The recipe that `--model` borrows an optimizer from where no recipe trains the network."""
 BACKBONES, PICTURES = "paddlecli.models.backbones.", "bench/resnet18"
 """Networks that take any pictures, and the recipe whose pictures `--model` gives those that no recipe
 trains."""
@@ -132,7 +130,7 @@ def _by_name(name: str, overrides: list[str]) -> tuple[Recipe, Graph]:
     if any(o.startswith(("data=", "data.name=")) for o in overrides):
         alone.append(Preset("~data"))
     users = shipped.users_of(name)
-    for user in users or ([BASE] if own else [PICTURES] if pictures else []):
+    for user in users or ([shipped.BASE] if own else [PICTURES] if pictures else []):
         recipe = load_recipe(user, [*alone, *overrides])
         try:
             fields = fields_of(recipe)

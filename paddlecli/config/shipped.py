@@ -9,6 +9,9 @@ from paddlecli import assets
 from paddlecli.config.nodes import Node
 from paddlecli.config.yaml_text import Source, decode, parse
 
+BASE = "fit_a_line"
+"""The recipe that lends its other sections where nothing but a network is named."""
+
 
 def written(name: str, *path: str) -> Any:
     """The value that a shipped recipe has at a path, its own or from what it extends (the last one

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _CLASSES = 1000
 """Of ImageNet: what is tried first."""
-_BASE = "fit_a_line"
-"""A recipe that lends what a network needs beside itself to be built."""
 
 
 def network(name: str, data: Dataset, overrides: Sequence[str] = ()) -> Graph:
@@ -30,10 +28,11 @@ def network(name: str, data: Dataset, overrides: Sequence[str] = ()) -> Graph:
     """
     from paddlecli.config.compose import Preset
     from paddlecli.config.load import load_recipe
+    from paddlecli.config.shipped import BASE
     from paddlecli.models.build import build
 
     alone = [Preset(o) for o in ("~data", "~model", f"model.name={name}", f"name={name}")]
-    return build(load_recipe(_BASE, [*alone, *overrides]), data.spec)
+    return build(load_recipe(BASE, [*alone, *overrides]), data.spec)
 
 
 def for_name(

@@ -30,6 +30,7 @@ WORDS = {
     "learn",
     "write",
     "attention",
+    "segmentation",
 }
 """Names that are also words of the trade. They are searched for as text of their own, in quotes."""
 ALLOWED = {"predict", "default", "text", "pictures", "scan", "decode", "plain"}

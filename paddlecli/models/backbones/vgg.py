@@ -12,12 +12,16 @@ from paddlecli.models.layers import Initializer
 from paddlecli.models.network import Network
 
 NETS = {
-    "vgg11": ((1, 1, 2, 2, 2), "132,863,336", "132,868,840"),
-    "vgg13": ((2, 2, 2, 2, 2), "133,047,848", "133,053,736"),
-    "vgg16": ((2, 2, 3, 3, 3), "138,357,544", "138,365,992"),
-    "vgg19": ((2, 2, 4, 4, 4), "143,667,240", "143,678,248"),
+    "vgg11": ((1, 1, 2, 2, 2), "132,863,336"),
+    "vgg11_bn": ((1, 1, 2, 2, 2), "132,868,840"),
+    "vgg13": ((2, 2, 2, 2, 2), "133,047,848"),
+    "vgg13_bn": ((2, 2, 2, 2, 2), "133,053,736"),
+    "vgg16": ((2, 2, 3, 3, 3), "138,357,544"),
+    "vgg16_bn": ((2, 2, 3, 3, 3), "138,365,992"),
+    "vgg19": ((2, 2, 4, 4, 4), "143,667,240"),
+    "vgg19_bn": ((2, 2, 4, 4, 4), "143,678,248"),
 }
-"""By name: convolutions of the five groups, parameters without and with batch norm."""
+"""By name: convolutions of the five groups, parameters."""
 
 
 def _register(name: str, counts: tuple[int, ...], size: str, norm: bool) -> None:
@@ -67,6 +71,5 @@ def _features(p: Parts, x: Tensor, counts: tuple[int, ...], norm: bool) -> Tenso
     return x
 
 
-for _name, (_counts, _plain, _normed) in NETS.items():
-    _register(_name, _counts, _plain, norm=False)
-    _register(f"{_name}_bn", _counts, _normed, norm=True)
+for _name, (_counts, _size) in NETS.items():
+    _register(_name, _counts, _size, norm=_name.endswith("_bn"))
