@@ -79,9 +79,15 @@ def replace(path: Path, data: bytes, durable: bool = True) -> None:
     """Gives `path` a new content at one stroke: a reader sees the old bytes or the new ones.
 
     Files that can be made again from others need not be `durable`: a power cut may then lose the newest content.
+    A device or a pipe (`/dev/stdout`, `/dev/full`) is written into and a link's target is replaced: neither name is lost.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
     with saving(path):
+        if path.exists() and not path.is_file():
+            write_synced(path, data, durable=False)
+            return
+        if path.is_symlink():
+            path = path.resolve()
+        temporary = path.with_name(f".{path.name}.tmp")
         try:
             write_synced(temporary, data, durable)
             temporary.replace(path)

@@ -24,7 +24,7 @@ from paddlecli.data.records import Record, inputs_of
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.engine import rundir, stored
 from paddlecli.engine.answers import Shape
-from paddlecli.engine.files import flagged, read_json
+from paddlecli.engine.files import flagged, read_json, saving
 from paddlecli.engine.machine import Machine
 from paddlecli.engine.modeldir import GRAPH, REPORT, Model, described, open_model, restricted
 from paddlecli.engine.pictures import Album, Picture
@@ -237,7 +237,8 @@ def _rows_of(preprocessing: Mapping[str, Any], arrays: Mapping[str, Any]) -> Ite
 def _saving(records: Iterator[Record], folder: Path) -> Iterator[Record]:
     for number, record in enumerate(records, 1):
         if record.error is None:
-            save_preprocessed(record, folder, number)
+            with saving(folder, "make room, or choose another place"):
+                save_preprocessed(record, folder, number)
         yield record
 
 
