@@ -208,6 +208,9 @@ class UserCodeError(ConfigError):
         super().__init__(message, hint)
         self.trace = trace
 
+    def __reduce__(self) -> tuple[type[UserCodeError], tuple[str, str, str | None]]:
+        return UserCodeError, (self.message, self.trace, self.hint)  # out of a worker process
+
     def __str__(self) -> str:
         return f"{self.trace.rstrip()}\n{super().__str__()}"
 

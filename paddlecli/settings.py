@@ -230,9 +230,3 @@ def color(stream: TextIO) -> bool:
 def interactive(stream: TextIO) -> bool:
     """Whether a stream is a terminal that understands cursor movement."""
     return stream.isatty() and environment("TERM") != "dumb"
-
-
-def source_date_epoch() -> int | None:
-    """The time that reproducible output carries instead of now, in seconds, where it is set."""
-    text = environment("SOURCE_DATE_EPOCH")
-    return int(text) if text and text.isdecimal() else None

@@ -17,7 +17,7 @@
 typedef enum pk_pass { PK_PASS_FORWARD, PK_PASS_INPUT, PK_PASS_FILTER } pk_pass;
 
 /* Floats that the pass needs at `work`; 0 where the convolution is not one for this method, by its
- * sizes without the batch's.  paddlecli/ops/conv2d.py has the same rule. */
+ * sizes without the batch's.  paddlecli/ops/_winograd.py has the same rule. */
 #define pk_winograd_floats PK_LEVEL_NAME(pk_winograd_floats)
 int64_t pk_winograd_floats(const pk_conv *conv, pk_pass pass);
 #define pk_winograd_filter_floats PK_LEVEL_NAME(pk_winograd_filter_floats)

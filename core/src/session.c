@@ -35,7 +35,8 @@ static int take_tables(pk_session *s) {
     s->bindings = pk_host_zeros((uint64_t)s->binding_count, sizeof *s->bindings);
     if (s->flags & PK_FLAG_PROFILE) s->profile = pk_host_zeros(nodes, sizeof *s->profile);
     if (!s->capacity || !s->symbols || !s->needed || !s->slot || !s->slot_bytes || !s->slot_at ||
-        !s->slot_order || !s->axes || !s->input_buffer || !s->input_bytes || !s->input || !s->repeats || !s->bindings || (!s->profile && (s->flags & PK_FLAG_PROFILE)))
+        !s->slot_order || !s->axes || !s->input_buffer || !s->input_bytes || !s->input || !s->repeats ||
+        !s->bindings || (!s->profile && (s->flags & PK_FLAG_PROFILE)))
         return 0;
     for (int32_t i = 0; i < PK_COUNT(plan, ENTRIES) * PK_BINDINGS; i++) {
         pk_binding *b = &s->bindings[i];
@@ -61,7 +62,9 @@ pk_status pk_session_create(const pk_plan *plan, pk_params *params, int32_t thre
     s->params = params;
     s->flags = flags;
     atomic_init(&s->stop, 0);
-    pk_status status = take_tables(s) && (!(flags & PK_FLAG_POISON) || pk_poison_create(s)) ? pk_backend_table.open(threads, flags, &s->device, &s->proto) : PK_NO_MEMORY;
+    const int taken = take_tables(s) && (!(flags & PK_FLAG_POISON) || pk_poison_create(s));
+    pk_status status =
+        taken ? pk_backend_table.open(threads, flags, &s->device, &s->proto) : PK_NO_MEMORY;
     if (status != PK_OK) {
         pk_session_free(s);
         return pk_error_at(error, status, -1, -1, "no memory or threads for a session");

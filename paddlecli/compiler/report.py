@@ -1,4 +1,4 @@
-"""The compiler's results as text: slots, ranges, bytes that a token or a sample costs."""
+"""The compiler's results as text: places, ranges, bytes that a token or a sample costs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from paddlecli.graph.ir import Entry, Loop
 
 
 def show_memory(stages: Stages) -> str:
-    """Ranges, then per entry every temporary with its slot and lifetime, and what sharing saved."""
+    """Ranges, then per entry every temporary with its place and lifetime, and what sharing saved."""
     lines = ["ranges:"]
     lines += [
         f"  {i} {r.name}: {r.klass} {r.dtype}, {r.bytes} bytes"

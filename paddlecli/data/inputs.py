@@ -7,6 +7,7 @@ cannot be read makes a record that says why, and the others still come.
 
 from __future__ import annotations
 
+import errno
 import glob
 import json
 import re
@@ -28,6 +29,7 @@ from paddlecli.data.records import KINDS, File, Kind, Record, file_of, guarded, 
 from paddlecli.errors import DataError, UsageError
 
 _STDIN = "-"
+_SHOWN = 60  # characters of a name that cannot be one
 
 
 def read_inputs(
@@ -184,7 +186,9 @@ def _expand(path: str, look: _Look) -> Iterator[File | Record]:
         yield File(_STDIN, sys.stdin.buffer.read)
         return
     place = Path(path).expanduser()
-    if place.is_dir():
+    if not _nameable(place):
+        yield Record(path[:_SHOWN], error=f"{path[:_SHOWN]}...: too long for the name of a file")
+    elif place.is_dir():
         inside = look.inside(place)
         if not inside:
             ends = ", ".join(filter(None, look.suffixes))
@@ -199,6 +203,14 @@ def _expand(path: str, look: _Look) -> Iterator[File | Record]:
                 yield file_of(match)
     else:
         yield file_of(place, path)
+
+
+def _nameable(place: Path) -> bool:
+    try:
+        place.exists()
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
+    return True
 
 
 def _hidden(path: Path, root: Path) -> bool:

@@ -63,7 +63,8 @@ def text(recipe: Recipe, data: Dataset) -> str:
     if weights is None or isinstance(weights, str):
         return ""
     if not isinstance(weights, tuple):
-        return "class weights: " + ", ".join(f"{k} {v:.4g}" for k, v in weights.items())
+        named = ", ".join(f"{k} {v:.4g}" for k, v in weights.items())
+        return f"class weights: {named}; 1 for any other class"
     labels = [f for f in data.spec.labels() if f.classes == len(weights)]
     names = labels[0].names if len(labels) == 1 else ()
     if len(names) != len(weights):

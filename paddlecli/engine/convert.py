@@ -7,6 +7,7 @@ does not fit is told at once.
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -85,10 +86,15 @@ def convert(weights: Weights, rules: ImportMap, wanted: Mapping[str, tuple[int, 
     """The arrays of a file as those of a network.
 
     Raises:
-        RunError: something does not fit; a table of all of it, with shapes and near names.
+        RunError: something does not fit; a table of all of it, with shapes and near names. Or the file has our names.
     """
     found, misfits = match(weights, rules, wanted)
     if misfits:
+        if weights.arrays.keys() == wanted.keys():
+            raise RunError(
+                f"{weights.path}: these are weights of this network already, there is nothing to convert",
+                hint=f"paddlecli train RECIPE --init-from {shlex.quote(str(weights.path))}",
+            )
         bad = {m.target for m in misfits}
         raise refusal(weights.path, misfits, len(found.arrays.keys() - bad), len(wanted))
     return found

@@ -146,7 +146,7 @@ def _measured(machine: Machine, evaluator: Evaluator) -> Measured:
     worker = Worker()
     try:
         with Signals(machine.interrupt) as signals:
-            found = evaluator.measure(worker.call)
+            found = evaluator.measure(worker.call, lambda: bool(signals.signal))
             if found is None:
                 raise Interrupted(
                     "stopped before the evaluation was done", exit_code=signals.exit_code

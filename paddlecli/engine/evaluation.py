@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from paddlecli.data.spec import DatasetSpec
 from paddlecli.engine.averages import Averages, by_iteration, keys_of
 from paddlecli.engine.machine import Machine, Outcome
 from paddlecli.engine.outside import Feeder, Outside
-from paddlecli.engine.requests import Call, Maker, Pace
+from paddlecli.engine.requests import Call, Maker, Pace, Work
 
 T = TypeVar("T")
 Runner = Callable[[Callable[[], Outcome]], Outcome]
@@ -55,16 +55,32 @@ class Evaluator:
         counted = {*self.machine.metrics(self.entry), *(n for o in self.outside for n in o.names())}
         return means | {f"{name}_batch_mean" for name in means} | counted
 
-    def measure(self, run: Runner = lambda request: request()) -> Measured | None:
-        """The metrics with the machine's present parameters; None when a signal came in between."""
+    def _by_sample(self, work: Work, batch: int) -> Work:
+        """The request with random numbers by the sample's place in the split, whatever the size of a batch."""
+        firsts = work.starts + batch * self._maker.batch_size
+        return replace(work, steps=np.zeros_like(work.steps), firsts=firsts)
+
+    def measure(
+        self,
+        run: Runner = lambda request: request(),
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Measured | None:
+        """The metrics with the machine's present parameters; None when a signal came in between.
+
+        Args:
+            run: runs one request.
+            stopped: whether a signal came: one between two requests ends neither of them.
+        """
         self.machine.clear_metrics(self.entry)
         averages = Averages()
         feeder = Feeder(self.outside, self.entry, self.split)
         wanted = bool(self.outside)
         batch = 0
         while batch < self._batches:
+            if stopped():
+                return None
             count = self._maker.fits(self._pace.count(self._batches - batch))
-            work = self._maker.make(self._order, batch, count, 0)
+            work = self._by_sample(self._maker.make(self._order, batch, count, 0), batch)
             outcome = run(lambda work=work: self.machine.run(work, self.split, wanted))  # type: ignore[misc]
             if outcome.interrupted:
                 return None

@@ -75,13 +75,13 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def replace(path: Path, data: bytes, durable: bool = True) -> None:
-    """Gives `path` a new content at one stroke: a reader sees the old bytes or the new ones.
+def replace(path: Path, data: bytes, durable: bool = True, hint: str = _GO_ON) -> None:
+    """Gives `path` a new content at one stroke: a reader sees the old bytes or the new ones; `hint` as in `saving`.
 
     Files that can be made again from others need not be `durable`: a power cut may then lose the newest content.
     A device or a pipe (`/dev/stdout`, `/dev/full`) is written into and a link's target is replaced: neither name is lost.
     """
-    with saving(path):
+    with saving(path, hint):
         if path.exists() and not path.is_file():
             write_synced(path, data, durable=False)
             return

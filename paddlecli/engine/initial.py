@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _KEY = ("train", "init_from")
 _SHOWN = 50  # rows of a table
+_LISTED = 12  # names in a line
 _NOTHING_FITS = "not one array fits: is it the network that you mean? `paddlecli convert` takes over weights that other programs wrote"
 
 
@@ -76,7 +77,9 @@ class Start:
         """What is said when training starts: one line, or a table where only a part was taken."""
         head = f"starting from {self.path}: {len(self.values)} arrays"
         if {d.name for d in self.differences} <= set(self.skipped):
-            return f"{head}; not loaded: {', '.join(self.skipped)}" if self.skipped else head
+            more = len(self.skipped) - _LISTED
+            listed = ", ".join(self.skipped[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+            return f"{head}; not loaded: {listed}" if self.skipped else head
         taken = [f"  taken       {name}" for name in sorted(self.values)]
         return "\n".join(
             [f"{head} taken, {len(self.differences)} not", *taken, *_table(self.differences)]

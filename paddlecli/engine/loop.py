@@ -300,7 +300,7 @@ class Trainer:
         train = self._train_metrics()
         measured = None
         if self.evaluator is not None and self._evaluation_due(whole):
-            measured = self.evaluator.measure(self._run)
+            measured = self.evaluator.measure(self._run, lambda: bool(self.means.signals.signal))
             if measured is None:
                 return
         epoch = place.epoch + 1

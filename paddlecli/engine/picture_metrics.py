@@ -38,7 +38,7 @@ def mean_iou(net: Network, scores: Tensor, label: Tensor, *, ignore_index: int =
 
 @METRICS.register("spread")
 class Spread(PythonMetric):
-    """Mean, least, quartiles and largest of all elements of a tensor [N, ...], as ``<name>_mean``,
+    """Mean, least, quartiles and largest of all elements of values [N, ...], as ``<name>_mean``,
     ``<name>_min``, ``<name>_q1``, ``<name>_median``, ``<name>_q3`` and ``<name>_max``. Evaluations
     only; all values are kept until the end."""
 

@@ -167,6 +167,7 @@ class Album:
 
 def save(path: Path, picture: Bytes) -> None:
     """Writes a PNG file; makes its folder."""
-    with saving(path, "make room, or choose another place"):
+    hint = "make room, or choose another place"
+    with saving(path, hint):
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace(path, png(picture))
+    replace(path, png(picture), hint=hint)

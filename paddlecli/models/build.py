@@ -23,6 +23,8 @@ from paddlecli.models.frames import Frame, Names, Unread, count, located, named,
 from paddlecli.models.network import Fields, Network
 from paddlecli.models.written import Writer
 
+_LISTED = 8  # names in a line
+
 TRAIN, EVALUATE, PREDICT = "train_step", "eval_step", "predict"
 """Names of the entries of an ordinary network. Only this file gives them; others read
 ``graph.roles``."""
@@ -143,7 +145,9 @@ def _unmatched(graph: Graph, recipe: Recipe) -> Iterator[Fault]:
         if not fnmatch.filter(scopes, pattern):
             where = _origin(recipe, "train", "recompute")
             text = f"train.recompute: no layer of the training step matches `{pattern}`"
-            yield from fault(where, text, nearest=close_names(pattern, list(scopes))).faults
+            listed = ", ".join(list(scopes)[:_LISTED]) + (", ..." if len(scopes) > _LISTED else "")
+            near = close_names(pattern, list(scopes))
+            yield from fault(where, text, f"a pattern of {listed}", near).faults
 
 
 def _train(graph: Graph, recipe: Recipe, name: str, epoch: int) -> None:

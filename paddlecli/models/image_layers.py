@@ -11,18 +11,12 @@ from paddlecli.config.registry import LAYERS
 from paddlecli.config.types import Count, Natural, Pair, Positive
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Tensor
-from paddlecli.models.layers import Activation, Initializer, activate, initial
+from paddlecli.models.layers import Activation, Initializer, activate, both, initial
 from paddlecli.models.network import Network
 from paddlecli.ops.pad2d import MODES
 
 Sides = Annotated[tuple[Natural, ...], Len(1, 4)]
 """One, two (height, width) or four (top, bottom, left, right) whole numbers."""
-
-
-def both(value: int | tuple[int, ...]) -> tuple[int, int]:
-    """A number for height and width, or one for each."""
-    values = (value,) if isinstance(value, int) else tuple(value)
-    return values[0], values[-1]
 
 
 def image_of(net: Network, layer: str, x: Tensor) -> tuple[int, int, int]:
@@ -67,7 +61,12 @@ def conv2d_transpose(
         if channels % groups or filters % groups:
             text = f"{channels} channels and {filters} filters do not divide into {groups} groups"
             raise fault(net.origin, f"[conv2d_transpose] {text}")
-        k, s, p, d = both(size), both(stride), both(padding), both(dilation)
+        k, s, p, d = (
+            both(size),
+            both(stride),
+            both(padding),
+            both(dilation),
+        )
         extra = both(output_padding)
         if output_size is not None:
             least = [(extent[i] - 1) * s[i] - 2 * p[i] + d[i] * (k[i] - 1) + 1 for i in (0, 1)]

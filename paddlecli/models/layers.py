@@ -131,7 +131,8 @@ def parameter(net: Network, *, shape: tuple[Count, ...], init: Initializer = "xa
         return net.parameter("value", shape, initial(init))
 
 
-def _both(value: int | tuple[int, ...]) -> tuple[int, int]:
+def both(value: int | tuple[int, ...]) -> tuple[int, int]:
+    """A number for height and width, or one for each."""
     values = (value,) if isinstance(value, int) else tuple(value)
     return values[0], values[-1]
 
@@ -162,7 +163,7 @@ def conv2d(
                 net.origin,
                 f"[conv2d] {x.name} must be [N, channels, height, width], it is {x.spec}",
             )
-        channels, (kh, kw) = x.spec.shape[1].coefficient, _both(size)
+        channels, (kh, kw) = x.spec.shape[1].coefficient, both(size)
         if channels % groups or filters % groups:
             text = f"{channels} channels and {filters} filters do not divide into {groups} groups"
             raise fault(net.origin, f"[conv2d] {text}")
@@ -178,9 +179,9 @@ def conv2d(
             x,
             w,
             None,
-            stride=_both(stride),
-            padding=_both(padding),
-            dilation=_both(dilation),
+            stride=both(stride),
+            padding=both(padding),
+            dilation=both(dilation),
             groups=groups,
         )
         if bias:
@@ -207,15 +208,15 @@ def pool2d(
     leaves the padding out of a mean. ``whole`` pools each channel to one value, [N, C, 1, 1].
     """
     with net.layer("pool2d"):
-        window = (1, 1) if whole else _both(size)
-        step = window if stride is None else _both(stride)
+        window = (1, 1) if whole else both(size)
+        step = window if stride is None else both(stride)
         result: Tensor = net.apply(
             "pool2d",
             x,
             average=kind == "average",
             window=window,
             stride=step,
-            padding=_both(padding),
+            padding=both(padding),
             exclusive=exclusive,
             ceil_mode=ceil_mode,
             adaptive=whole,

@@ -85,11 +85,18 @@ def _weights(net: Network, label: Tensor, classes: int) -> list[float] | None:
     if asked == "balanced":
         return [1.0] * classes  # what they are does not change the network; training puts them here
     if isinstance(asked, Mapping):
-        return _by_name(net, label, asked)
+        return _some(net, _by_name(net, label, asked))
     if len(asked) != classes:
         text = f"train.class_weights has {len(asked)} numbers, there are {classes} classes"
         raise fault(net.targets.origin, text)
-    return [float(w) for w in asked]
+    return _some(net, [float(w) for w in asked])
+
+
+def _some(net: Network, weights: list[float]) -> list[float]:
+    if not any(weights):
+        text = "train.class_weights: every class weighs 0, there is nothing to learn from"
+        raise fault(net.targets.origin, text)
+    return weights
 
 
 def _by_name(net: Network, label: Tensor, asked: Mapping[str, float]) -> list[float]:

@@ -38,6 +38,7 @@ class Conv2d(Op):
     """
 
     name = "conv2d"
+    version = 2
     forward = Kernel(
         f"conv2d.forward(x: f32, w: f32, b?: f32, scale?: f32, z?: f32; {_ATTRS}, activation: int)"
         " -> (y: f32, work: f32)",

@@ -49,6 +49,7 @@ class Ctc(Op):
     """
 
     name = "ctc"
+    version = 2
     forward = Kernel(
         "ctc.forward(logits: f32, label: i64; blank: int, norm: int) -> (nll: f32, work: f32)"
     )

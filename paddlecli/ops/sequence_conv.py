@@ -34,6 +34,7 @@ class SequenceConv(Op):
     """
 
     name = "sequence_conv"
+    version = 2
     forward = Kernel(
         "sequence_conv.forward(x: f32, w: f32, b?: f32; size: int, start: int, activation: int) -> "
         "(y: f32)"

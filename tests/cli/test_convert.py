@@ -238,6 +238,12 @@ def test_two_arrays_for_one(tmp_path: Path) -> None:
         convert.convert(weights, rules, {"a/b": (3,)})
 
 
+def test_our_own_names_need_no_map(tmp_path: Path) -> None:
+    weights = foreign.Weights(tmp_path / "w", {"a/b": np.zeros(3, np.float32)}, {})
+    with pytest.raises(RunError, match="weights of this network already, there is nothing to"):
+        convert.convert(weights, load("torchvision"), {"a/b": (3,)})
+
+
 def test_recurrent_weights(tmp_path: Path) -> None:
     """PyTorch's blocks are input, forget, candidate, output, with two biases; ours candidate, input, forget, output, with one."""
     path = tmp_path / "lstm.yaml"

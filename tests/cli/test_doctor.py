@@ -31,7 +31,7 @@ NAMES = [
 
 @pytest.fixture(autouse=True)
 def sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folders of its own; a core that fits (colleagues of this checkout may be adding kernels); room enough."""
+    """Folders of its own; a core that fits, whatever kernels it has; room enough."""
     for name in settings.unknown_variables():
         monkeypatch.delenv(name)
     for name in ("PADDLECLI_THREADS", "PADDLECLI_ISA", "PADDLECLI_DEVICE", "OMP_NUM_THREADS"):

@@ -103,6 +103,9 @@ def test_ways_to_name_pictures(here: Path) -> None:
     run(here, "predict", "./model", "-", "--from-file", "-", code=2)
     missing = call(here, "predict", "./model", "--from-file", "none.txt", "--json", code=4)
     assert "none.txt: no such file" in records(missing.stdout)[0]["error"]
+    (here / "long.txt").write_text("a " * 5000 + "\n")
+    long = call(here, "predict", "./model", "--from-file", "long.txt", "--json", code=4)
+    assert "too long for the name of a file" in records(long.stdout)[0]["error"]
 
 
 def test_all_kinds_of_pictures(here: Path) -> None:

@@ -306,3 +306,4 @@ def test_a_pattern_without_a_layer(tmp_path: Any) -> None:
         graph_of(recipe_of(text, tmp_path))
     assert e.value.faults[0].where.key == "train.recompute"
     assert "stage1" in e.value.faults[0].nearest
+    assert e.value.faults[0].expected.startswith("a pattern of conv2d1, batch_norm1, stage1, ")

@@ -443,7 +443,7 @@ def test_the_printed_form() -> None:
         "  3 | predict: {tops: 3}",
         "    |           ^",
         "  key: predict.tops",
-        "  expected: one of labels, output, top",
+        "  expected: one of labels, output, pictures, top",
         "  did you mean `top`?",
     ]
 

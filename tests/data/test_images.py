@@ -208,3 +208,20 @@ def test_one_pixel_of_ink() -> None:
     image = Image.new("L", (28, 28), 255)
     image.putpixel((3, 4), 0)
     assert digit(encoded(image)).array.max() == 255
+
+
+def test_floats_up_to_one_are_shares_of_white() -> None:
+    bytes_ = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    shape = (3, 16, 16)
+    want = picture(encoded(Image.fromarray(bytes_)), "test", shape).array
+    for plane in (bytes_.astype(np.float32), bytes_.astype(np.float32) / np.float32(255)):
+        found = picture(encoded(Image.fromarray(plane), "TIFF"), "test", shape).array
+        assert (found == want).all()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_pixels_must_be_finite(value: float) -> None:
+    plane = np.zeros((4, 4), np.float32)
+    plane[1, 2] = value
+    with pytest.raises(DataError, match="test: holds pixels that are no finite numbers"):
+        picture(encoded(Image.fromarray(plane), "TIFF"), "test", (3, 4, 4))

@@ -18,7 +18,7 @@ from paddlecli.data.opening import open_dataset
 from paddlecli.data.own.streams import StreamedSplit
 from paddlecli.data.transforms.base import make
 from paddlecli.data.transforms.pictures import Decode, Draw, PictureTransform
-from paddlecli.errors import ConfigError, DataError
+from paddlecli.errors import ConfigError, DataError, ResourceError, UserCodeError
 
 RANDOM: list[Any] = [
     {"random_crop": {"size": [12, 12], "padding": 2}},
@@ -193,6 +193,45 @@ class Speckled(PictureTransform):
             picture[row, 0] = draw.below(self.most)
         return picture
 """
+
+
+RAISES = """
+import multiprocessing, os
+from paddlecli.config.registry import TRANSFORMS
+from paddlecli.data.transforms.pictures import PictureTransform
+
+@TRANSFORMS.register("faulty")
+class Faulty(PictureTransform):
+    def __init__(self, *, how: str) -> None:
+        self.how = how
+
+    def one(self, picture, draw):
+        if self.how == "none":
+            return None
+        if multiprocessing.parent_process() is None:
+            return picture
+        if self.how == "kill":
+            os._exit(9)
+        raise KeyError("mine")
+"""
+
+
+def test_faults_of_ones_own_transforms(folder: Path, tmp_path: Path) -> None:
+    """What raises in another process is told with its line; a process that is killed is no bug."""
+    (tmp_path / "faulty.py").write_text(RAISES)
+    faults = {"raise": (UserCodeError, r"faulty\.py, line 18: KeyError"),
+              "kill": (ResourceError, "ended from outside")}  # fmt: skip
+    with plugins.isolated():
+        plugins.load_code([tmp_path / "faulty.py"])
+        for how, (kind, message) in faults.items():
+            steps = [{"faulty": {"how": how}}]
+            split = opened(folder, size=[16], transforms=steps, memory_mb=0, workers=1)["train"]
+            assert isinstance(split, StreamedSplit)
+            with pytest.raises(kind, match=message):
+                split.take(np.arange(4), 2)
+            split.streams["image"]._pool.shutdown()
+        with pytest.raises(ConfigError, match="Faulty gave no picture"):
+            opened(folder, size=[16], transforms=[{"faulty": {"how": "none"}}], memory_mb=0)
 
 
 def test_processes_know_transforms_of_ones_own(folder: Path, tmp_path: Path) -> None:

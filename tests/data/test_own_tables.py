@@ -179,6 +179,12 @@ def test_faults_name_file_and_line(tmp_path: Path, fault: str) -> None:
     assert message in raised.value.message
 
 
+def test_a_huge_cell_is_named_and_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="line 6: b: 'zz") as raised:
+        opened(tmp_path, TABLE + f"1,{'z' * 200_000},red,u\n", **WORDS)
+    assert len(raised.value.message) < 600 and "is not a number" in raised.value.message
+
+
 def test_a_column_of_texts_gets_a_cure(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="line 2: colour: 'red' is not a number") as raised:
         opened(tmp_path, label="kind", task="classification")
@@ -348,8 +354,11 @@ def test_json_lines_have_types(tmp_path: Path) -> None:
         ('{"a": "x"}', 'line 2: a: "x" is not a number as in other lines'),
         ('{"a": 1, "b": 1}', "line 2: the key 'b' is not in the first row"),
         ("[" * 100_000, "line 2: n"),
+        ('{"a": NaN}', "line 2: not JSON: NaN is not a finite number"),
+        ('{"a": -1e999}', "line 2: not JSON: -1e999 is not a finite number"),
+        ('{"a": 1' + "0" * 5000 + "}", "line 2: not JSON: 1000"),
     ],
-    ids=["no object", "no JSON", "twice", "kind", "key", "deep"],
+    ids=["no object", "no JSON", "twice", "kind", "key", "deep", "NaN", "infinite", "digits"],
 )
 def test_json_lines_that_are_wrong(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "t.jsonl"

@@ -19,7 +19,7 @@ from PIL import Image
 from paddlecli.cli.app import main
 from paddlecli.data.cards import shipped
 from paddlecli.data.fetching import imports
-from paddlecli.engine.api import fit, predict
+from paddlecli.engine.api import evaluate, fit, predict
 from paddlecli.engine.embeddings import Table, export, neighbourly, principal, table_of, tables
 from paddlecli.engine.predict import model_of
 from paddlecli.engine.recommend import recommend
@@ -215,6 +215,8 @@ def test_other_word_vectors(ptb: Path, net: str) -> None:
     top = [r["label"] for r in answer.answer["probabilities"]]
     assert (top[0] == "sat") if net == "cbow" else set(top) & {"on", "the", "cat", "dog"}, ends
     assert sum(1 for t in tables(model_of(str(run))) if t == "words/w") == 1
+    sizes = [evaluate(run, batch_size=size).metrics["loss"] for size in (20, 3, 1)]
+    assert sizes[0] == sizes[1] == sizes[2], "negatives are drawn by the sample, not by the batch"
 
 
 def test_embeddings_of_a_run(ptb: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -129,6 +129,7 @@ def test_balanced_weights_are_those_of_the_train_split(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
+        ("train.class_weights=[0, 0, 0]", "every class weighs 0, there is nothing to learn from"),
         ("train.class_weights=[1, 2]", "train.class_weights has 2 numbers, there are 3 classes"),
         ("train.class_weights={a: 2}", "goes by names, and the data have none"),
         ("train.class_weights=even", r"train\.class_weights"),

@@ -104,7 +104,9 @@ def measure(
     entry = artifact.entries[artifact.roles["evaluate"]]
     split = Split("test", {**columns(), **changed})
     machine = Machine(artifact, threads=threads)
-    found = Evaluator(machine, entry, spec, split, batch).measure()
+    evaluator = Evaluator(machine, entry, spec, split, batch)
+    assert evaluator.measure(stopped=lambda: True) is None  # a signal between two requests
+    found = evaluator.measure()
     assert found is not None
     return {k: v for k, v in found.metrics.items() if not k.startswith("loss")}
 

@@ -66,6 +66,8 @@ def load(data: bytes, source: str, reduce_to: int | None = None) -> Image.Image:
         if reduce_to is not None:
             image.draft(None, (reduce_to, reduce_to))  # does nothing to other formats
         image.load()
+        if image.mode == "F" and not np.isfinite(np.asarray(image)).all():
+            raise DataError(f"{source}: holds pixels that are no finite numbers")
         turned = ImageOps.exif_transpose(image)
         turned.info["frames"] = getattr(image, "n_frames", 1)
         return turned
@@ -120,10 +122,12 @@ def picture(
 
 
 def grey(image: Image.Image) -> Plane:
-    """Grey values 0..255. Sixteen bits are scaled; transparent pixels get the ground that the ink
-    stands out from."""
+    """Grey values 0..255. Sixteen bits are scaled, and floats where none is above 1; transparent
+    pixels get the ground that the ink stands out from."""
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         raw = np.asarray(image, np.float64)
+        if image.mode == "F" and raw.max(initial=0.0) <= 1.0:
+            return raw * 255.0
         return raw / 257.0 if raw.max(initial=0.0) > 255.0 else raw
     if "A" not in image.getbands() and "transparency" not in image.info:
         return np.asarray(image.convert("L"), np.float64)

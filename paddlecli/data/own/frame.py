@@ -33,6 +33,7 @@ from paddlecli.errors import DataError
 Kind = Literal["cells", "numbers", "ids", "words", "tokens", "series", "arrays", "pictures"]
 SHOWN = 10
 """Problems that a message lists; the rest is counted."""
+_LONG = 300
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,8 @@ class Faults:
         Raises:
             DataError: names file and line, unless faults are gathered.
         """
+        if len(message) > _LONG:  # a cell that holds a whole text
+            message = f"{message[:100]} ... {message[-100:]}"
         text = f"{self.place(row)}: {self.subject}: {message}"
         if not self.gather:
             raise DataError(text, hint="`paddlecli dataset check` lists all such rows")

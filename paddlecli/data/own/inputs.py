@@ -236,6 +236,11 @@ def _blank(field: Field, frame: Frame) -> bool:
     return all(isinstance(c, str) and is_missing(c) for c in cells)
 
 
+def _plain(word: str) -> str:
+    """The word, with bytes that are no text as `\\xff`."""
+    return word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def _words(spec: Spec, frame: Frame) -> tuple[tuple[str, ...], list[str]]:
     """The words of the first field that is made of words, and what to say of those that are unknown."""
     for field in _inputs(spec):
@@ -248,7 +253,7 @@ def _words(spec: Spec, frame: Frame) -> tuple[tuple[str, ...], list[str]]:
         notes = []
         if odd:
             count = sum(w not in known for w in found)
-            shown = ", ".join(odd[:_SHOWN]) + (", ..." if len(odd) > _SHOWN else "")
+            shown = ", ".join(map(_plain, odd[:_SHOWN])) + (", ..." if len(odd) > _SHOWN else "")
             notes.append(f"{count} of {len(found)} words not in the vocabulary: {shown}")
         return tuple(found), notes
     return (), []
@@ -297,6 +302,8 @@ def _given(value: str, spec: Spec) -> Values:
     if form in ("jsonl", "arrays"):
         try:
             return columns_of([{"value": json.loads(value)}], [1], "--field")["value"]
+        except OverflowError:
+            raise DataError("--field: a number is too large") from None
         except ValueError:
             pass
     return Values("cells", [value])

@@ -71,13 +71,18 @@ def cut(frame: Frame, rule: SplitRule) -> dict[str, Frame]:
     return {name: frame.take(rows) for name, rows in _by_split(frame, chosen, rule).items()}
 
 
+def _files(frame: Frame) -> str:
+    more = len(frame.files) - 1
+    return frame.files[0] + (f" and {more} more file{'s' * (more > 1)}" if more else "")
+
+
 def _by_split(frame: Frame, chosen: NDArray[np.int64], rule: SplitRule) -> Mapping[str, Rows]:
     found = {name: np.flatnonzero(chosen == i) for i, name in enumerate(SPLITS)}
     wanted = {"train": 1.0, "valid": rule.valid, "test": rule.test}
     for name, rows in found.items():
         if not rows.size and (wanted[name] if rule.column is None else name == "train"):
             raise DataError(
-                f"split: {name} would have none of the {len(frame)} rows of {frame.files[0]}",
+                f"split: {name} would have none of the {len(frame)} rows of {_files(frame)}",
                 hint="raise its share, or give a file of its own",
             )
     return {name: rows for name, rows in found.items() if rows.size}

@@ -15,7 +15,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +31,7 @@ from paddlecli.data.own.frame import Faults
 from paddlecli.data.transforms.base import Chain
 from paddlecli.data.transforms.colours import Mixup, check_order
 from paddlecli.data.transforms.pictures import Decode, Draw, Picture, PictureTransform, odd_size
-from paddlecli.errors import ConfigError, DataError
+from paddlecli.errors import ConfigError, DataError, PaddleCliError, ResourceError
 
 _STREAM = crc32(b"transforms")
 _PARTNER = crc32(b"partner")
@@ -61,14 +61,24 @@ class Recipe:
         """
         picture = self.decode.open(self.files[row], self.sources[row])
         for step in self.steps[: self.cut]:
-            picture = step.one(picture, None)
+            picture = _made(step, picture, None)
         return picture
 
     def rest(self, picture: Picture, draw: Draw | None) -> Picture:
         """The steps from the first random one on."""
         for place, step in enumerate(self.steps[self.cut :]):
-            picture = step.one(picture, draw.at(place) if draw is not None else None)
+            picture = _made(step, picture, draw.at(place) if draw is not None else None)
         return picture
+
+
+def _made(step: PictureTransform, picture: Picture, draw: Draw | None) -> Picture:
+    made: object = step.one(picture, draw)
+    if isinstance(made, np.ndarray) and made.ndim == 3:
+        return made
+    raise ConfigError(
+        f"the transform {type(step).__name__} gave no picture",
+        hint="`one` returns an array [height, width, channels]",
+    )
 
 
 def recipe_of(chain: Chain, files: Sequence[str], sources: Sequence[str]) -> Recipe:
@@ -170,14 +180,22 @@ class PictureStream:
 
         Raises:
             DataError: a file has changed since the data set was opened.
+            UserCodeError: a transform of the user's raised in another process.
+            ResourceError: such a process was killed.
         """
         out = np.empty((rows.size, *self.shape), self.dtype)
         parts = [slice(i, i + _CHUNK) for i in range(0, rows.size, _CHUNK)]
         chunks = [(rows[part].tolist(), epoch) for part in parts]
         run = self._pool.map if len(parts) > 1 or self._in_processes else map
         task: Callable[..., NDArray[Any]] = _in_worker if self._in_processes else self._chunk
-        for part, made in zip(parts, run(task, chunks), strict=True):
-            out[part] = made
+        try:
+            for part, made in zip(parts, run(task, chunks), strict=True):
+                out[part] = made
+        except BrokenExecutor:
+            raise ResourceError(
+                "data.workers: a process that makes pictures was ended from outside",
+                hint="if memory ran out, set fewer workers or 0: pictures are then made in threads",
+            ) from None
         return Column(out)
 
     def shares(self, rows: Rows, epoch: int | None) -> list[tuple[int, float]]:
@@ -274,7 +292,12 @@ def _known_elsewhere(kind: type) -> bool:
 
 
 def _in_worker(task: tuple[list[int], int | None]) -> NDArray[Any]:
-    return _WORKER[0]._chunk(task)
+    try:
+        return _WORKER[0]._chunk(task)
+    except PaddleCliError:
+        raise
+    except Exception as error:  # its traceback does not leave this process
+        raise plugins.raised_by_user(error) or error from error
 
 
 class StreamedSplit(Split):

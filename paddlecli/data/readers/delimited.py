@@ -119,6 +119,9 @@ def _uneven(
     return text
 
 
+csv.field_size_limit(2**31 - 1)  # a cell may hold a long text; Python's own limit is 131,072
+
+
 def cells_in(
     text: str | TextIO, source: str, options: Mapping[str, object]
 ) -> Iterator[tuple[int, list[str]]]:

@@ -166,8 +166,22 @@ def json_object(line: str, where: str) -> dict[str, Any]:
             raise ValueError("a key comes twice")
         return found
 
+    def number(text: str) -> float:
+        value = float(text)
+        if not math.isfinite(value):
+            shown = text if len(text) <= 40 else text[:37] + "..."
+            raise ValueError(f"{shown} is not a finite number")
+        return value
+
+    def whole(text: str) -> int:
+        number(text)
+        return int(text)
+
     try:
-        found = json.loads(line, object_pairs_hook=unique)
+        found = json.loads(
+            line, object_pairs_hook=unique, parse_float=number, parse_int=whole,
+            parse_constant=number,
+        )  # fmt: skip
     except ValueError as error:
         raise DataError(f"{where}: not JSON: {error}") from None
     except RecursionError:

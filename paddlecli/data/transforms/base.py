@@ -71,13 +71,18 @@ def make(step: str | Mapping[str, Any]) -> tuple[str, dict[str, Any], Transform]
 
 
 def applied(step: Transform, values: Values, faults: Faults) -> Values:
-    """The rows behind a step; packed ones are given to it a block at a time."""
+    """The rows behind a step; packed ones are given to it a block at a time.
+
+    Raises:
+        ConfigError: it gave something else than one value a row.
+    """
     if not isinstance(values.rows, Packed) or not len(values):
-        return step.apply(values, faults)
+        return _whole(step, values, step.apply(values, faults))
     parts: list[Any] = []
     whole, kind = None, values.kind
     for first, block in values.rows.blocks():
-        made = step.apply(Values(values.kind, block), faults.behind(first))
+        given = Values(values.kind, block)
+        made = _whole(step, given, step.apply(given, faults.behind(first)))
         kind = made.kind
         if Packed.takes(kind):
             whole = Packed(kind) if whole is None else whole
@@ -90,6 +95,17 @@ def applied(step: Transform, values: Values, faults: Faults) -> Values:
     if isinstance(parts[0], np.ndarray):
         return Values(kind, np.concatenate(parts))
     return Values(kind, [row for part in parts for row in part])
+
+
+def _whole(step: Transform, values: Values, made: object) -> Values:
+    """What a step made, if it keeps to its contract."""
+    if isinstance(made, Values) and len(made) == len(values):
+        return made
+    found = f"{len(made)} rows" if isinstance(made, Values) else type(made).__name__
+    raise ConfigError(
+        f"the transform {type(step).__name__} gave {found} for {len(values)} rows",
+        hint="`apply` returns Values with one row for every row that it gets",
+    )
 
 
 class Chain:
