@@ -216,3 +216,17 @@ def test_global_norm_squares(how: dict[str, Any]) -> None:
     np.testing.assert_allclose(total, [(values[:70].astype(np.float64) ** 2).sum()], 1e-12)
     with pytest.raises(DataError, match="rows says 101, there is room for 100"):
         run_kernel(op.squares_rows, {"values": values, "rows": i64(101)}, {}, out)
+
+
+@pytest.mark.parametrize("op", ["reduce_sum", "reduce_mean"])
+@pytest.mark.parametrize("dims", [(1,), (1, 2), (2,)])
+def test_a_batch_of_one_reduces_like_its_row(op: str, dims: tuple[int, ...]) -> None:
+    """Sums over all but the first dimension have the bits of the same row among others."""
+    x = np.random.default_rng(0).normal(size=(9, 5, 70)).astype(np.float32)
+    kept = tuple(n for d, n in enumerate(x.shape) if d not in dims)
+    forward = ops.get(op).forward
+    attrs = {"dims": dims, "keep_dim": False}
+    whole = run_kernel(forward, {"x": x}, attrs, {"y": Out(kept)})["y"]
+    for i in range(9):
+        one = run_kernel(forward, {"x": x[i : i + 1]}, attrs, {"y": Out((1, *kept[1:]))})["y"]
+        assert one.tobytes() == whole[i : i + 1].tobytes()
