@@ -350,6 +350,7 @@ def test_signatures() -> None:
 ELSEWHERE = {
     "batch_norm.inference": "golden/test_conv_pool_norm.py",
     "batch_norm.backward_inference": "golden/test_conv_pool_norm.py",
+    "batch_norm.fold": "golden/test_conv_pool_norm.py",
     "global_norm.squares": "test_op_edges.py",
     "global_norm.squares_rows": "test_op_edges.py",
 }

@@ -116,10 +116,9 @@ void pk_sum_dims(const pk_call *call, float *out, const float *x, int32_t ndim, 
                  uint32_t summed, float scale, int accumulate) {
     walk w = {.x = x, .out = out, .scale = scale, .add = accumulate};
     merge(&w, ndim, dim, summed);
-    /* By what is asked for, not by what is left: a batch of one has no kept dimension behind `merge`,
-     * and its sums must be those of the same row among others. */
-    const uint32_t all = ndim >= 32 ? UINT32_MAX : (1u << ndim) - 1;
-    if (w.row_summed && (summed & all) == all) {
+    /* A batch of one that is kept is no dimension behind `merge`, and its sum must still be that of
+     * the same row among others. */
+    if (w.row_summed && w.n == 0 && (summed & 1u)) {
         const double sum = pk_sum_flat(call, x, w.row);
         *out = (float)((accumulate ? (double)*out : 0.0) + (double)scale * sum);
     } else if (w.row_summed) {

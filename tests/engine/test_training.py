@@ -137,7 +137,7 @@ def test_stopped_in_an_evaluation(
     """The epoch's end is made up for when the run goes on; its events come once."""
     measure = Evaluator.measure
 
-    def cut(self: Evaluator, run: Runner) -> Measured | None:
+    def cut(self: Evaluator, run: Runner, stopped: Callable[[], bool]) -> Measured | None:
         os.kill(os.getpid(), signal.SIGINT)
         found = measure(self, lambda request: replace(run(request), interrupted=True))
         assert found is None

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from op_bench import OpBench, check_case, check_close
 
+from paddlecli import ops
 from paddlecli.ops import _window
+from paddlecli.runtime.eager import Out, run_kernel
 
 GOLDEN = json.loads((Path(__file__).parent / "conv_pool_norm.json").read_text())
 CASES: dict[str, dict[str, Any]] = GOLDEN["cases"]
@@ -145,3 +147,20 @@ def test_pool_ties() -> None:
         bench = OpBench("pool2d", {"x": x}, {"window": (2, 2), "stride": stride})
         found = bench.gradients(y=np.ones_like(bench["y"]))["x"]
         assert found.reshape(-1).tolist() == wanted
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_fold_is_inference_as_scale_and_shift(biased: bool) -> None:
+    """The kernel ``fold``: with what a convolution adds of its own, or without."""
+    rng = np.random.default_rng(3)
+    w, b, mean, bias = (rng.normal(size=37).astype(np.float32) for _ in range(4))
+    variance = rng.uniform(0.1, 2.0, 37).astype(np.float32)
+    args = {"w": w, "b": b, "mean": mean, "variance": variance}
+    out = run_kernel(
+        ops.get("batch_norm").fold, args | ({"bias": bias} if biased else {}), {"epsilon": EPSILON},
+        {"scale": Out((37,)), "shift": Out((37,))},
+    )  # fmt: skip
+    scale = w.astype(np.float64) / np.sqrt(variance.astype(np.float64) + EPSILON)
+    shift = b + ((bias if biased else 0.0) - mean.astype(np.float64)) * scale
+    np.testing.assert_allclose(out["scale"], scale, rtol=2e-6)
+    np.testing.assert_allclose(out["shift"], shift, rtol=2e-5, atol=2e-6)
