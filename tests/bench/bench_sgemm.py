@@ -105,7 +105,7 @@ def arguments() -> argparse.Namespace:
         "--largest", type=float, default=1e12, help="leave out products above so many FLOP"
     )
     parser.add_argument("--torch-python", help="a python that has torch and numpy")
-    parser.add_argument("--library", choices=list(LIBRARIES), help=argparse.SUPPRESS)
+    parser.add_argument("--library", dest="one", choices=list(LIBRARIES), help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -147,12 +147,12 @@ class Work:
 
 class Core:
     def __init__(self, options: argparse.Namespace) -> None:
-        self.library = ctypes.CDLL(str(Path(options.core).resolve()))
-        self.library.bench_best_level.restype = ctypes.c_char_p
-        self.library.bench_pool.restype = ctypes.c_void_p
-        self.library.bench_product.restype = self.library.bench_conv.restype = ctypes.c_double
-        self.level = (options.level or self.library.bench_best_level().decode()).encode()
-        self.pool = ctypes.c_void_p(self.library.bench_pool(options.threads))
+        self.core = ctypes.CDLL(str(Path(options.core).resolve()))
+        self.core.bench_best_level.restype = ctypes.c_char_p
+        self.core.bench_pool.restype = ctypes.c_void_p
+        self.core.bench_product.restype = self.core.bench_conv.restype = ctypes.c_double
+        self.level = (options.level or self.core.bench_best_level().decode()).encode()
+        self.pool = ctypes.c_void_p(self.core.bench_pool(options.threads))
 
     def product(self, work: Work) -> Run:
         m, k, n, storage = work.case
@@ -162,7 +162,7 @@ class Core:
 
         def run(repeats: int) -> float:
             data = (pointer(a), pointer(b), pointer(c), ctypes.c_int64(repeats))
-            return float(self.library.bench_product(self.level, self.pool, *sizes, *flags, *data))
+            return float(self.core.bench_product(self.level, self.pool, *sizes, *flags, *data))
 
         if run(1) < 0:
             raise SystemExit(f"this machine has no level {self.level.decode()}")
@@ -183,7 +183,7 @@ class Core:
         def run(repeats: int) -> float:
             data = (*map(pointer, arrays), ctypes.c_int64(repeats))
             return float(
-                self.library.bench_conv(self.level, self.pool, PARTS.index(part), shape, *data)
+                self.core.bench_conv(self.level, self.pool, PARTS.index(part), shape, *data)
             )
 
         return run
@@ -244,7 +244,7 @@ def serve(options: argparse.Namespace) -> None:
     """Answers lines: a case is made ready, `turn` is one turn of about 5 ms: seconds a call."""
     import numpy
 
-    library = LIBRARIES[options.library](options)
+    library = LIBRARIES[options.one](options)
     run: Run | None = None
     repeats = 1
     for line in sys.stdin:
@@ -339,7 +339,7 @@ def products(options: argparse.Namespace) -> list[Shape]:
 
 def main() -> None:
     options = arguments()
-    if options.library:
+    if options.one:
         serve(options)
         return
     peers = started(options)
