@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,21 +54,24 @@ class Road:
         self.stages = run_passes(graph, optimizers or {}, passes or Passes(), accumulate)
         self.artifact = emit(self.stages, seed)
         self.plan = Plan(self.artifact.plan)
-        self.params = Params(self.plan)
-        self.session = Session(
-            self.plan,
-            self.params,
-            Device("cpu", 0, threads),
-            profile=profile,
-            poison=poison,
-            smallest_grain=grain,
-        )
         self.places = self.stages.storage.placements
         """Every persistent array by its key: ``fc1/w``, ``gradient:fc1/w``, ``fc1/w@default.moment1``, ``updates.default``."""
-        self.write(graph.initial_values(seed))
+        self._first = graph.initial_values(seed)
+        self._begin(threads=threads, profile=profile, poison=poison, smallest_grain=grain)
+
+    def _begin(self, threads: int = 1, **modes: bool) -> None:
+        self.params = Params(self.plan)
+        self.session = Session(self.plan, self.params, Device("cpu", 0, threads), **modes)
+        self.write(self._first)
         self.write(
             {k: np.full(self.places[k].shape, v) for k, v in self.artifact.slot_start.items()}
         )
+
+    def poisoned(self) -> Road:
+        """The same plan once more with arrays of its own, in a session that poisons memory."""
+        other = copy(self)
+        other._begin(poison=True)
+        return other
 
     # -- arrays -----------------------------------------------------------------------------------------------------
     def read(self, name: str) -> Array:

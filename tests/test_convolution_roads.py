@@ -1,5 +1,5 @@
-"""The roads that convolutions take by their sizes (``core/cpu/winograd.h``, ``depthwise.h``), on images that are cut into
-several tasks, segments and strips: values against float64, and equal bits for any threads and pieces."""
+"""The roads of convolutions (``core/cpu/winograd.h``, ``depthwise.h``) on images that are cut into several tasks, segments
+and strips: values against float64, and equal bits for any threads and pieces."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 from paddlecli import ops
 from paddlecli.ops._window import windows_of
-from paddlecli.ops._winograd import work
 from paddlecli.ops.base import Kernel
 from paddlecli.ops.spec import BATCH, Spec
 from paddlecli.runtime.eager import Out, run_kernel
 
 CONV: Any = ops.get("conv2d")
+TILED: Any = ops.get("conv2d_tiled")
 PAD = 1
 CASES = {
     "few channels, several tasks": (2, 16, 20, 30, 29, 1),
@@ -23,6 +23,8 @@ CASES = {
     "gradient of a filter in three segments": (2, 16, 16, 72, 70, 1),
     "depthwise, two strips": (1, 2, 4, 820, 200, 2),
 }
+LARGE = (128, 16, 16, 32, 32, 1)
+"""A large batch: a weight of the filter sums over 131,072 products."""
 
 
 def seen(images: np.ndarray, groups: int) -> np.ndarray:
@@ -40,6 +42,7 @@ class Case:
         self, n: int, channels: int, out: int, height: int, width: int, groups: int
     ) -> None:
         rng = np.random.default_rng(3)
+        self.op = TILED if groups == 1 else CONV
         self.attrs = {**CONV.defaults, "padding": (PAD, PAD), "groups": groups}
         self.x = rng.uniform(-1, 1, (n, channels, height, width))
         self.w = rng.uniform(-1, 1, (out, channels // groups, 3, 3))
@@ -63,18 +66,20 @@ class Case:
     def run(self, **how: Any) -> dict[str, np.ndarray]:
         """y, dx and dw of the kernels."""
         x, w, dy = (a.astype(np.float32) for a in (self.x, self.w, self.dy))
-        plain = {k: v for k, v in self.attrs.items() if k != "activation"}
+        attrs = {k: v for k, v in self.attrs.items() if k in self.op.defaults}
+        plain = {k: v for k, v in attrs.items() if k != "activation"}
 
         def one(kernel: Kernel, args: dict[str, Any], port: str, shape: tuple[int, ...]) -> Any:
-            room = work(kernel, self.spec["x"], self.spec["w"], self.spec["y"], self.attrs)
-            outputs = {port: Out(shape), "work": Out((room.shape[0].coefficient,))}
-            attrs = self.attrs if kernel is CONV.forward else plain
-            return run_kernel(kernel, args, attrs, outputs, **how)[port]
+            room = self.op.room(kernel, self.spec["x"], self.spec["w"], self.spec["y"])
+            outputs = {port: Out(shape)}
+            outputs |= {name: Out((s.shape[0].coefficient,)) for name, s in room.items()}
+            given = attrs if kernel is self.op.forward else plain
+            return run_kernel(kernel, args, given, outputs, **how)[port]
 
         return {
-            "y": one(CONV.forward, {"x": x, "w": w, "b": None}, "y", dy.shape),
-            "dx": one(CONV.backward_x, {"dy": dy, "w": w}, "dx", x.shape),
-            "dw": one(CONV.backward_w, {"x": x, "dy": dy}, "dw", w.shape),
+            "y": one(self.op.forward, {"x": x, "w": w, "b": None}, "y", dy.shape),
+            "dx": one(self.op.backward_x, {"dy": dy, "w": w}, "dx", x.shape),
+            "dw": one(self.op.backward_w, {"x": x, "dy": dy}, "dw", w.shape),
         }
 
 
@@ -100,10 +105,40 @@ def test_a_sample_gives_the_same_bits_in_any_batch() -> None:
     assert np.array_equal(both["dx"][1:], alone["dx"])
 
 
-def test_a_room_that_is_too_small_is_refused() -> None:
+def test_sums_of_a_large_batch() -> None:
+    """The filter gradient beside that of the direct kernels; one chain over all tiles would lose 8e-6."""
+    case = Case(*LARGE)
+    x, dy = (a.astype(np.float32) for a in (case.x, case.dy))
+    columns = seen(x.astype(np.float64), 1)[:, 0]
+    wanted = np.einsum("nohw,nchwij->ocij", dy.astype(np.float64), columns, optimize=True)
+    error = {}
+    for op in (CONV, TILED):
+        room = op.room(op.backward_w, case.spec["x"], case.spec["w"], case.spec["y"])
+        outputs = {"dw": Out(case.w.shape)} | {
+            k: Out((s.shape[0].coefficient,)) for k, s in room.items()
+        }
+        attrs = {k: case.attrs[k] for k, _ in op.backward_w.attrs}
+        found = run_kernel(op.backward_w, {"x": x, "dy": dy}, attrs, outputs)["dw"]
+        error[op.name] = float(np.sqrt(np.mean((found - wanted) ** 2)))
+    size = float(np.sqrt(np.mean(wanted**2)))
+    assert error["conv2d"] < 1e-6 * size
+    assert error["conv2d_tiled"] < 3e-6 * size
+
+
+@pytest.mark.parametrize(
+    ("size", "attrs", "text"),
+    [
+        ((1, 16, 16, 8, 225), {}, "tiles take images at most 224 wide"),
+        ((1, 16, 16, 8, 8), {"work": 3}, "work has 3 floats"),
+    ],
+)
+def test_what_tiles_cannot_take_is_refused(
+    size: tuple[int, int, int, int, int], attrs: dict[str, int], text: str
+) -> None:
     from paddlecli.errors import PaddleCliError
 
-    case = Case(1, 16, 16, 8, 8, 1)
+    case = Case(*size, 1)
     args = {"x": case.x.astype(np.float32), "w": case.w.astype(np.float32), "b": None}
-    with pytest.raises(PaddleCliError, match="work has 3 floats"):
-        run_kernel(CONV.forward, args, case.attrs, {"y": Out(case.dy.shape), "work": Out((3,))})
+    outputs = {"y": Out(case.dy.shape), "work": Out((attrs.get("work", 1 << 20),))}
+    with pytest.raises(PaddleCliError, match=text):
+        run_kernel(TILED.forward, args, {"padding": (PAD, PAD), "activation": 0}, outputs)

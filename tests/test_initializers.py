@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from paddlecli.errors import ConfigError
-from paddlecli.models.initializers import fans, initialise
+from paddlecli.models.initializers import Stream, fans, initialise, normal
 
 UNIFORM_42 = [0.8897586464881897, 0.876872718334198, -0.827136754989624, -0.739264965057373]
 NORMAL_42 = [0.28829556703567505, 0.2434290051460266, 0.17401659488677979]
@@ -81,6 +81,14 @@ def test_they_do_not_change_from_release_to_release() -> None:
         initialise("uniform", (4,), 42, "w"), np.array(UNIFORM_42, np.float32)
     )
     np.testing.assert_allclose(initialise("normal", (3,), 42, "w"), NORMAL_42, rtol=1e-6)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 7, 131_071, 131_072, 262_149])
+def test_pieces_are_the_whole(count: int) -> None:
+    """Large tensors are drawn some numbers at a time: the same ones."""
+    whole = (0.5 + 0.1 * Stream(3, "w").normal(count)).astype(np.float32)
+    found = normal((count,), Stream(3, "w"), mean=0.5, std=0.1)
+    assert found.tobytes() == whole.tobytes()
 
 
 def test_bilinear_enlarges_a_line_to_a_line() -> None:

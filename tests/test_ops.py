@@ -348,6 +348,7 @@ def test_signatures() -> None:
 
 
 ELSEWHERE = {
+    "batch_norm.again": "golden/test_conv_pool_norm.py",
     "batch_norm.inference": "golden/test_conv_pool_norm.py",
     "batch_norm.backward_inference": "golden/test_conv_pool_norm.py",
     "batch_norm.fold": "golden/test_conv_pool_norm.py",

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from paddlecli import assets
 from paddlecli.cli.app import main
-from paddlecli.cli.recipe import schema_text
+from paddlecli.cli.recipe_files import schema_text
 from paddlecli.config.load import load_recipe
 from paddlecli.config.yaml_text import Source, decode, parse
 from paddlecli.data.formats.images import png

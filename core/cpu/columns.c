@@ -1,7 +1,7 @@
 /* im2col is copied run by run: a run moves by the same offsets for every run, one offset a tap. */
 #include "columns.h"
 
-#include "pk_simd.h"
+#include "pairs.h"
 
 void pk_find_taps(const pk_conv *conv, int64_t first, int64_t count, pk_taps *taps) {
     const int64_t area = conv->kernel_h * conv->kernel_w;
@@ -89,20 +89,55 @@ static void copy_padded(const pk_conv *c, const pk_run *run, const pk_taps *taps
     }
 }
 
+/* A step of two under one place of the kernel: of 32 neighbours the even ones. */
+static void copy_pairs(const pk_run *run, const pk_taps *taps, const float *x, int64_t lo,
+                       int64_t hi, int64_t first, int64_t area, float *out, int64_t stride) {
+    for (int64_t j = 0; j < run->count; j += 16) {
+        const int64_t begin = 2 * (lo - j), end = 2 * (hi - j) - 1, room = stride - run->at - j;
+        const pk_mask low = pk_lanes_between(begin, end),
+                      high = pk_lanes_between(begin - 16, end - 16);
+        for (int64_t r = first; r < taps->count; r += area) {
+            const float *from = x + run->base + taps->offset[r] + 2 * j;
+            float *to = out + r * stride + run->at + j;
+            pk_vec even, odd;
+            pk_sort_pairs(pk_load_mask(from, low), pk_load_mask(from + 16, high), &even, &odd);
+            if (room >= 16)
+                pk_store(to, even);
+            else
+                pk_store_n(to, even, room);
+        }
+    }
+}
+
+static void copy_single(const pk_run *run, const pk_taps *taps, const float *x, int64_t lo,
+                        int64_t hi, int64_t first, int64_t area, int64_t step, float *out,
+                        int64_t stride) {
+    for (int64_t r = first; r < taps->count; r += area) {
+        const float *from = x + run->base + taps->offset[r];
+        float *to = out + r * stride + run->at;
+        for (int64_t i = 0; i < lo; i++) to[i] = 0;
+        for (int64_t i = lo; i < hi; i++) to[i] = from[i * step];
+        for (int64_t i = hi; i < run->count; i++) to[i] = 0;
+    }
+}
+
 static void copy_strided(const pk_conv *c, const pk_run *run, const pk_taps *taps, const float *x,
                          float *out, int64_t stride) {
-    const int64_t area = c->kernel_h * c->kernel_w, step = c->stride_w;
-    for (int64_t place = 0; place < area; place++) {
-        const int64_t row = run->row + place / c->kernel_w * c->dilation_h;
-        int64_t lo = 0, hi = 0;
-        if (row >= 0 && row < c->height)
-            valid(run, run->column + place % c->kernel_w * c->dilation_w, step, c->width, &lo, &hi);
-        for (int64_t r = (place - taps->first % area + area) % area; r < taps->count; r += area) {
-            const float *from = x + run->base + taps->offset[r];
-            float *to = out + r * stride + run->at;
-            for (int64_t i = 0; i < lo; i++) to[i] = 0;
-            for (int64_t i = lo; i < hi; i++) to[i] = from[i * step];
-            for (int64_t i = hi; i < run->count; i++) to[i] = 0;
+    const int64_t area = c->kernel_h * c->kernel_w, past = taps->first % area;
+    for (int64_t kh = 0, place = 0; kh < c->kernel_h; kh++) {
+        const int64_t row = run->row + kh * c->dilation_h;
+        for (int64_t kw = 0; kw < c->kernel_w; kw++, place++) {
+            const int64_t column = run->column + kw * c->dilation_w, step = c->stride_w;
+            const int64_t first = place < past ? place - past + area : place - past;
+            const int inside = row >= 0 && row < c->height;
+            int64_t lo = 0, hi = 0;
+            if (step == 2) {
+                if (inside) valid(run, column, 2, c->width, &lo, &hi);
+                copy_pairs(run, taps, x, lo, hi, first, area, out, stride);
+            } else {
+                if (inside) valid(run, column, step, c->width, &lo, &hi);
+                copy_single(run, taps, x, lo, hi, first, area, step, out, stride);
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "columns.h"
+#include "packing.h"
 #include "pool.h"
 #include "tile.h"
 
@@ -28,6 +29,7 @@ _Static_assert(sizeof(conv_room) + 92 * 1024 * sizeof(float) <= PK_SCRATCH_BYTES
 /* What the tasks of one call share.  Blocks are numbered with the group outermost, rows innermost.
  */
 typedef struct {
+    const pk_call *call;
     pk_conv conv;
     const float *x, *w, *dy;
     float *y, *dx, *dw;
@@ -36,8 +38,11 @@ typedef struct {
     int64_t in_channels, out_channels; /* of one group */
     int64_t taps;                      /* rows of the im2col matrix of one group */
     int64_t positions, columns;        /* of one sample, of all */
+    int32_t pixels;                    /* the im2col matrix is x itself: one tap, step 1 */
     int64_t down, across;              /* blocks */
-    int64_t block_rows, block_columns;
+    int64_t block_rows;
+    int64_t block_samples; /* of the input gradient */
+    int64_t unit, units; /* columns are dealt out evenly in units of so many */
 } conv_work;
 
 static conv_work describe(const pk_conv *conv) {
@@ -54,18 +59,22 @@ static conv_work describe(const pk_conv *conv) {
         c->out_h == c->height && c->out_w == c->width) {
         c->width = c->out_w = w.positions;
         c->height = c->out_h = 1;
+        w.pixels = 1;
     }
     return w;
 }
 
 /* Cuts rows x columns into blocks of at most most_rows x most_columns, and further until there are
- * as many as wanted. A block's columns are multiples of `unit`. */
+ * as many as wanted: rows first while they are many_rows or more. Columns are dealt out in
+ * multiples of `unit`. */
 static void cut(conv_work *w, int64_t rows, int64_t columns, int64_t most_rows,
-                int64_t most_columns, int64_t unit, int64_t wanted) {
+                int64_t most_columns, int64_t unit, int64_t many_rows, int64_t wanted) {
     w->down = pk_ceil_div(rows, most_rows);
     w->across = pk_ceil_div(columns, most_columns);
     while (w->down * w->across * w->conv.groups < wanted) {
-        if (pk_ceil_div(columns, w->across) > unit)
+        if (pk_ceil_div(rows, w->down) >= many_rows)
+            w->down++;
+        else if (pk_ceil_div(columns, w->across) > unit)
             w->across++;
         else if (pk_ceil_div(rows, w->down) > PK_TILE_ROWS / 2)
             w->down++;
@@ -74,8 +83,8 @@ static void cut(conv_work *w, int64_t rows, int64_t columns, int64_t most_rows,
     }
     w->block_rows = pk_ceil_div(rows, w->down);
     w->down = pk_ceil_div(rows, w->block_rows);
-    w->block_columns = pk_ceil_div(pk_ceil_div(columns, w->across), unit) * unit;
-    w->across = pk_ceil_div(columns, w->block_columns);
+    w->unit = unit;
+    w->units = pk_ceil_div(columns, unit);
 }
 
 static int64_t wanted_blocks(const pk_call *call) {
@@ -90,10 +99,52 @@ typedef struct {
 } place;
 static place place_of(const conv_work *w, int64_t i, int64_t rows, int64_t columns) {
     place p = {.group = i / (w->down * w->across), .row = i % w->down * w->block_rows};
-    p.column = i / w->down % w->across * w->block_columns;
+    const int64_t across = i / w->down % w->across;
+    p.column = w->units * across / w->across * w->unit;
     p.rows = pk_min_i64(w->block_rows, rows - p.row);
-    p.columns = pk_min_i64(w->block_columns, columns - p.column);
+    p.columns = pk_min_i64(w->units * (across + 1) / w->across * w->unit, columns) - p.column;
     return p;
+}
+
+/* ---- planes: channels first .. first + k of a tensor [n, channels, positions] as rows ---- */
+
+typedef struct {
+    const float *from;
+    int64_t channels, first, positions;
+} planes;
+
+/* Columns of one sample or more as a panel. */
+static void pack_planes(const planes *p, int64_t k, int64_t column, int64_t n, float *panel) {
+    for (int64_t at = 0, count; at < n; at += count) {
+        const int64_t sample = (column + at) / p->positions,
+                      position = (column + at) % p->positions;
+        count = pk_min_i64(p->positions - position, n - at);
+        const float *from =
+            p->from + (sample * p->channels + p->first) * p->positions + position;
+        if (count == n) {
+            pk_pack_b(PK_ORDER_ROWS, from, p->positions, k, n, panel);
+            return;
+        }
+        for (int64_t q = 0; q < k; q++)
+            PK_FOR16(i, c, count)
+                pk_store_n(panel + q * PK_TILE_COLUMNS + at + i,
+                           pk_load_n(from + q * p->positions + i, c), c);
+    }
+}
+
+/* c [rows, n] (=|+=) A * columns, at most PK_TILE_COLUMNS; the columns behind them come next. */
+static void multiply_planes(const planes *p, const pk_left *left, int64_t rows, int64_t k,
+                            int64_t column, int64_t n, float *panel, float *c, int32_t add) {
+    const int64_t sample = column / p->positions, position = column % p->positions;
+    const float *from = p->from + (sample * p->channels + p->first) * p->positions + position;
+    const pk_later later = {from + PK_TILE_COLUMNS + 15, p->positions, k};
+    if (n == PK_TILE_COLUMNS && position + n <= p->positions) {
+        pk_tile_panel_packing(left, rows, k, from, p->positions, panel, c, PK_COLUMN_BLOCK, add,
+                              &later);
+        return;
+    }
+    pack_planes(p, k, column, n, panel);
+    pk_tile_panel(left, rows, k, panel, c, PK_COLUMN_BLOCK, n, add, &later);
 }
 
 /* ---- forward: y[o, column] = sum over taps of w[o, tap] * im2col[tap, column] ---- */
@@ -134,26 +185,87 @@ static void write_outputs(const conv_work *w, const place *p, const float *block
     }
 }
 
+/* Fetches the lines that some columns will be written to, while sums run: a store that misses the
+ * caches waits in order. */
+PK_INLINE void fetch_outputs(const conv_work *w, const place *p, int64_t column, int64_t n) {
+    const int64_t sample = column / w->positions, position = column % w->positions;
+    const float *y = w->y +
+                     (sample * w->conv.out_channels + p->group * w->out_channels + p->row) *
+                         w->positions +
+                     position;
+    for (int64_t r = 0; r < p->rows; r++, y += w->positions)
+        for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(y + i, 1, 2);
+}
+
+/* A chunk of the block's filters, where they lie; rows a multiple of 4 KiB apart share one set of
+ * the L1 cache, where a tile's do not fit: they are packed. */
+static pk_left filters_of(const conv_work *w, const place *p, int64_t k0, int64_t k,
+                          float *packed) {
+    const float *filter = w->w + (p->group * w->out_channels + p->row) * w->taps + k0;
+    if (w->taps % 1024) return (pk_left){PK_ORDER_ROWS, filter, w->taps, 0};
+    pk_pack_a(PK_ORDER_ROWS, filter, w->taps, p->rows, k, packed);
+    return pk_packed_left(PK_ORDER_ROWS, packed);
+}
+
+/* Adds chunk k0 .. k0 + k of the sums to the block. */
+static void forward_chunk(const conv_work *w, const place *p, int64_t k0, int64_t k,
+                          conv_room *room) {
+    const planes x = {w->x, w->conv.channels, p->group * w->in_channels + k0, w->positions};
+    const pk_left left = filters_of(w, p, k0, k, room->packed);
+    const pk_later none = {w->x, 0, 0};
+    if (!w->pixels) pk_find_taps(&w->conv, k0, k, &room->taps);
+    for (int64_t j = 0; j < p->columns; j += PK_TILE_COLUMNS) {
+        const int64_t n = pk_min_i64(PK_TILE_COLUMNS, p->columns - j);
+        if (k0 + k == w->taps) fetch_outputs(w, p, p->column + j, n);
+        if (w->pixels) {
+            multiply_planes(&x, &left, p->rows, k, p->column + j, n, room->panel, room->block + j,
+                            k0 > 0);
+            continue;
+        }
+        pk_find_runs(&w->conv, p->group, p->column + j, p->column + j + n, &room->runs);
+        pk_copy_columns(&w->conv, &room->runs, &room->taps, w->x, room->panel, PK_TILE_COLUMNS);
+        pk_tile_panel(&left, p->rows, k, room->panel, room->block + j, PK_COLUMN_BLOCK, n, k0 > 0,
+                      &none);
+    }
+}
+
+/* The sums of one small picture, whose columns would leave vectors half empty: the transposed
+ * product, whose vectors run over output channels.  An element is the same chain of fma. */
+static void forward_turned(const conv_work *w, const place *p, conv_room *room) {
+    const pk_product turned = {
+        .m = p->columns,
+        .n = p->rows,
+        .k = w->taps,
+        .a = w->x + p->group * w->in_channels * w->positions + p->column,
+        .a_stride = w->positions,
+        .a_transposed = 1,
+        .b = w->w + (p->group * w->out_channels + p->row) * w->taps,
+        .b_stride = w->taps,
+        .b_transposed = 1,
+        .c = room->packed,
+        .c_stride = BLOCK_ROWS,
+    };
+    pk_multiply(w->call, &turned);
+    pk_transpose_block(room->packed, BLOCK_ROWS, p->columns, p->rows, room->block, PK_COLUMN_BLOCK);
+}
+
+/* Turning the filters costs as much as four columns; at most 88 columns gain by it. */
+static int turns(const conv_work *w) {
+    const int64_t empty = pk_ceil_div(w->columns, 16) * 16 - w->columns;
+    return w->pixels && w->conv.n == 1 && w->out_channels >= PK_TILE_COLUMNS &&
+           8 * empty >= w->columns + 32;
+}
+
 static void forward_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     const conv_work *w = context;
     conv_room *room = scratch;
+    const int turned = turns(w);
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
         const place p = place_of(w, i, w->out_channels, w->columns);
-        const float *filter = w->w + (p.group * w->out_channels + p.row) * w->taps;
-        for (int64_t k0 = 0; k0 < w->taps; k0 += PK_PRODUCT_CHUNK) {
-            const int64_t k = pk_min_i64(PK_PRODUCT_CHUNK, w->taps - k0);
-            pk_pack_a(PK_ORDER_ROWS, filter + k0, w->taps, p.rows, k, room->packed);
-            pk_find_taps(&w->conv, k0, k, &room->taps);
-            for (int64_t j = 0; j < p.columns; j += PK_TILE_COLUMNS) {
-                const int64_t n = pk_min_i64(PK_TILE_COLUMNS, p.columns - j);
-                pk_find_runs(&w->conv, p.group, p.column + j, p.column + j + n, &room->runs);
-                pk_copy_columns(&w->conv, &room->runs, &room->taps, w->x, room->panel,
-                                PK_TILE_COLUMNS);
-                pk_tile_column(PK_ORDER_ROWS, p.rows, k, room->packed, room->panel, room->block + j,
-                               PK_COLUMN_BLOCK, n, k0 > 0);
-            }
-        }
+        if (turned) forward_turned(w, &p, room);
+        for (int64_t k0 = 0; k0 < w->taps && !turned; k0 += PK_PRODUCT_CHUNK)
+            forward_chunk(w, &p, k0, pk_min_i64(PK_PRODUCT_CHUNK, w->taps - k0), room);
         write_outputs(w, &p, room->block);
     }
 }
@@ -168,39 +280,24 @@ void pk_conv_forward(const pk_call *call, const pk_conv *conv, const float *x, c
 void pk_conv_forward_after(const pk_call *call, const pk_conv *conv, const float *x, const float *w,
                            const pk_after *after, float *y) {
     conv_work work = describe(conv);
+    work.call = call;
     work.x = x;
     work.w = w;
     work.after = *after;
     work.y = y;
     if (work.columns <= 0 || work.out_channels <= 0) return;
-    cut(&work, work.out_channels, work.columns, BLOCK_ROWS, PK_COLUMN_BLOCK,
-        PK_TILE_COLUMNS, wanted_blocks(call));
+    /* Where nothing is copied for a block, shorter ones cost less than columns cut once more. */
+    const int64_t many = work.pixels ? 6 * PK_TILE_ROWS : INT64_MAX, threads = pk_threads(call);
+    cut(&work, work.out_channels, work.columns, BLOCK_ROWS, PK_COLUMN_BLOCK, PK_TILE_COLUMNS, many,
+        wanted_blocks(call));
+    /* As many for each thread. */
+    if (work.down * conv->groups % threads != 0)
+        work.across = pk_min_i64(work.units, pk_ceil_div(work.across, threads) * threads);
     pk_parallel(call, work.conv.groups * work.down * work.across, 1, forward_task, &work);
 }
 
 /* ---- input gradient: for each tap the sum over output channels of w[o, tap] * dy[o, column],
  * added where it lies ---- */
-
-/* Packs dy[k0 .. k0 + k, columns] of the group; a panel may reach over several samples. */
-static void pack_dy(const conv_work *w, int64_t group, int64_t k0, int64_t k, int64_t column,
-                    int64_t n, float *panel) {
-    for (int64_t at = 0, count; at < n; at += count) {
-        const int64_t sample = (column + at) / w->positions,
-                      position = (column + at) % w->positions;
-        count = pk_min_i64(w->positions - position, n - at);
-        const float *dy =
-            w->dy + (sample * w->conv.out_channels + group * w->out_channels + k0) * w->positions +
-            position;
-        if (count == n) {
-            pk_pack_b(PK_ORDER_ROWS, dy, w->positions, k, n, panel);
-            return;
-        }
-        for (int64_t q = 0; q < k; q++)
-            PK_FOR16(i, c, count)
-                pk_store_n(panel + q * PK_TILE_COLUMNS + at + i,
-                           pk_load_n(dy + q * w->positions + i, c), c);
-    }
-}
 
 /* Rows row..row + rows of the gradient of the im2col matrix, for columns of one or more whole
  * samples or a part of one. */
@@ -209,13 +306,13 @@ static void gradient_block(const conv_work *w, int64_t group, int64_t row, int64
     for (int64_t k0 = 0; k0 < w->out_channels; k0 += PK_PRODUCT_CHUNK) {
         const int64_t k = pk_min_i64(PK_PRODUCT_CHUNK, w->out_channels - k0);
         const float *filter = w->w + (group * w->out_channels + k0) * w->taps + row;
+        const planes dy = {w->dy, w->conv.out_channels, group * w->out_channels + k0, w->positions};
+        const pk_left left = pk_packed_left(PK_ORDER_COLUMNS, room->packed);
         pk_pack_a(PK_ORDER_COLUMNS, filter, w->taps, rows, k, room->packed);
-        for (int64_t j = 0; j < columns; j += PK_TILE_COLUMNS) {
-            const int64_t n = pk_min_i64(PK_TILE_COLUMNS, columns - j);
-            pack_dy(w, group, k0, k, column + j, n, room->panel);
-            pk_tile_column(PK_ORDER_COLUMNS, rows, k, room->packed, room->panel, room->block + j,
-                           PK_COLUMN_BLOCK, n, k0 > 0);
-        }
+        for (int64_t j = 0; j < columns; j += PK_TILE_COLUMNS)
+            multiply_planes(&dy, &left, rows, k, column + j,
+                            pk_min_i64(PK_TILE_COLUMNS, columns - j), room->panel, room->block + j,
+                            k0 > 0);
     }
     pk_find_runs(&w->conv, group, column, column + columns, &room->runs);
     pk_add_columns(&w->conv, &room->runs, room->block, PK_COLUMN_BLOCK, row, rows, w->dx);
@@ -231,9 +328,9 @@ static void input_task(void *context, int64_t begin, int64_t end, int32_t thread
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
         const int64_t group = i / (w->down * w->across), channel = i % w->down * w->block_rows;
-        const int64_t sample = i / w->down % w->across * w->block_columns;
+        const int64_t sample = i / w->down % w->across * w->block_samples;
         const int64_t channels = pk_min_i64(w->block_rows, w->in_channels - channel);
-        const int64_t samples = pk_min_i64(w->block_columns, c->n - sample);
+        const int64_t samples = pk_min_i64(w->block_samples, c->n - sample);
         for (int64_t s = sample; s < sample + samples && !w->accumulate; s++) {
             float *dx = w->dx + (s * c->channels + group * w->in_channels + channel) * pixels;
             PK_FOR16(j, n, channels * pixels) pk_store_n(dx + j, pk_zero(), n);
@@ -261,19 +358,19 @@ void pk_conv_input_gradient(const pk_call *call, const pk_conv *conv, const floa
     const int64_t area = work.conv.kernel_h * work.conv.kernel_w;
     const int64_t wanted = wanted_blocks(call);
     /* Samples share a block only when it holds them whole. */
-    work.block_columns = pk_max_i64(1, PK_COLUMN_BLOCK / pk_max_i64(1, work.positions));
+    work.block_samples = pk_max_i64(1, PK_COLUMN_BLOCK / pk_max_i64(1, work.positions));
     work.block_rows = pk_max_i64(1, BLOCK_ROWS / area);
-    while (pk_ceil_div(conv->n, work.block_columns) *
+    while (pk_ceil_div(conv->n, work.block_samples) *
                pk_ceil_div(work.in_channels, work.block_rows) * conv->groups <
            wanted) {
-        if (work.block_columns > 1)
-            work.block_columns = pk_ceil_div(work.block_columns, 2);
+        if (work.block_samples > 1)
+            work.block_samples = pk_ceil_div(work.block_samples, 2);
         else if (work.block_rows > 1)
             work.block_rows = pk_ceil_div(work.block_rows, 2);
         else
             break;
     }
-    work.across = pk_ceil_div(conv->n, work.block_columns);
+    work.across = pk_ceil_div(conv->n, work.block_samples);
     work.down = pk_ceil_div(work.in_channels, work.block_rows);
     pk_parallel(call, conv->groups * work.down * work.across, 1, input_task, &work);
 }
@@ -346,10 +443,10 @@ void pk_conv_filter_gradient(const pk_call *call, const pk_conv *conv, const flo
     work.accumulate = accumulate;
     work.dw = dw;
     if (work.taps <= 0 || work.out_channels <= 0) return;
-    /* A panel that is not full costs less than a second packing of the same columns for other rows. */
+    /* A panel that is not full costs less than a second packing of its columns for other rows. */
     const int64_t threads = pk_threads(call);
     const int64_t unit = work.taps < threads * PK_TILE_COLUMNS ? 16 : PK_TILE_COLUMNS;
-    cut(&work, work.out_channels, work.taps, BLOCK_ROWS, PK_COLUMN_BLOCK, unit,
+    cut(&work, work.out_channels, work.taps, BLOCK_ROWS, PK_COLUMN_BLOCK, unit, INT64_MAX,
         pk_pool_smallest(call->pool) ? INT64_MAX : unit == 16 ? threads : wanted_blocks(call));
     pk_parallel(call, work.conv.groups * work.down * work.across, 1, filter_task, &work);
 }

@@ -1,10 +1,10 @@
-/* Rows of a plane are laid out in scratch with their padding, so that no tap needs a mask; with a
- * stride, columns are sorted by their remainder, so that sixteen outputs read sixteen neighbours.
- * The input gradient is the convolution of stride 1 of dy, spread with zeros between, with the
- * filter turned around. */
+/* The usual kernels of 3x3 read the plane where it lies.  For others its rows are laid out in
+ * scratch with their padding, so that no tap needs a mask; with a stride, columns are sorted by
+ * their remainder, so that sixteen outputs read sixteen neighbours.  The input gradient is the
+ * convolution of stride 1 of dy, spread with zeros between, with the filter turned around. */
 #include "depthwise.h"
 
-#include "pk_simd.h"
+#include "pairs.h"
 #include "pool.h"
 #include "tile.h"
 
@@ -22,6 +22,7 @@ typedef struct {
     int64_t phase, row;           /* floats of a remainder's columns, of a row */
     int64_t strip;                /* output rows whose inputs fit the room */
     int64_t taps, offset[MOST_TAPS];
+    int64_t step; /* of a kernel of 3x3 that needs no room: 1 or 2; else 0 */
 } plane;
 
 typedef struct {
@@ -47,6 +48,9 @@ static plane finished(plane p) {
         p.offset[t] = t / p.kernel_w * p.dilation_h * p.row + column % p.stride_w * p.phase +
                       column / p.stride_w;
     }
+    if (p.kernel_h == 3 && p.kernel_w == 3 && p.dilation_h == 1 && p.dilation_w == 1 &&
+        p.spread_h == 1 && p.spread_w == 1 && p.stride_h == p.stride_w && p.stride_h <= 2)
+        p.step = p.stride_h;
     return p;
 }
 
@@ -69,53 +73,14 @@ static plane backward_plane(const pk_conv *c) {
 }
 
 int pk_depthwise_fits(const pk_conv *c) {
-    /* One channel in one group is an ordinary convolution of a grey picture: all outputs read it, and
-     * products are several times as fast. */
+    /* One channel in one group is an ordinary convolution of a grey picture: all outputs read it,
+     * and products are several times as fast. */
     if (c->groups == 1 && c->out_channels > 1) return 0;
     if (c->groups != c->channels || c->kernel_h * c->kernel_w > MOST_TAPS) return 0;
     return forward_plane(c).strip > 0 && backward_plane(c).strip > 0;
 }
 
 /* ---- rows into the room ---- */
-
-/* Lanes 0, 2, 4 ... of a and then of b, and 1, 3, 5 ... */
-#if PK_PART_LANES == 16
-#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
-#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
-#elif PK_PART_LANES == 8
-#define EVEN 0, 2, 4, 6, 8, 10, 12, 14
-#define ODD 1, 3, 5, 7, 9, 11, 13, 15
-#else
-#define EVEN 0, 2, 4, 6
-#define ODD 1, 3, 5, 7
-#endif
-#if PK_PART_LANES == 16
-#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#elif PK_PART_LANES == 8
-#define LOW 0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
-#else
-#define LOW 0, 4, 1, 5
-#define HIGH 2, 6, 3, 7
-#endif
-/* a's lanes with zeros between, 32 floats to `to`. */
-PK_INLINE void spread_pairs(pk_vec a, float *to) {
-    const pk_part zero = {0};
-    PK_PARTWISE {
-        *(pk_part_u *)(to + 2 * i_ * PK_PART_LANES) = __builtin_shufflevector(a.p[i_], zero, LOW);
-        *(pk_part_u *)(to + (2 * i_ + 1) * PK_PART_LANES) =
-            __builtin_shufflevector(a.p[i_], zero, HIGH);
-    }
-}
-PK_INLINE void sort_pairs(pk_vec a, pk_vec b, pk_vec *even, pk_vec *odd) {
-    pk_part all[2 * PK_PARTS];
-    PK_PARTWISE all[i_] = a.p[i_], all[PK_PARTS + i_] = b.p[i_];
-    PK_PARTWISE {
-        even->p[i_] = __builtin_shufflevector(all[2 * i_], all[2 * i_ + 1], EVEN);
-        odd->p[i_] = __builtin_shufflevector(all[2 * i_], all[2 * i_ + 1], ODD);
-    }
-}
 
 /* One row of the plane, `from`, to columns in their padding; NULL: zeros. */
 static void lay_row(const plane *p, const float *from, float *to) {
@@ -137,8 +102,8 @@ static void lay_row(const plane *p, const float *from, float *to) {
         const int64_t inside = pk_min_i64(p->width, 2 * (p->phase - SLACK) - p->left);
         for (int64_t i = 0; i < inside; i += 32) {
             pk_vec even, odd;
-            sort_pairs(pk_load_n(from + i, inside - i),
-                       pk_load_n(from + i + 16, pk_max_i64(0, inside - i - 16)), &even, &odd);
+            pk_sort_pairs(pk_load_n(from + i, inside - i),
+                          pk_load_n(from + i + 16, pk_max_i64(0, inside - i - 16)), &even, &odd);
             pk_store(first + i / 2, even);
             pk_store(second + i / 2, odd);
         }
@@ -146,7 +111,7 @@ static void lay_row(const plane *p, const float *from, float *to) {
     }
     if (p->spread_w == 2 && p->left >= 0 && p->stride_w == 1) {
         const int64_t inside = pk_min_i64(p->width, (p->phase - SLACK - p->left + 1) / 2);
-        PK_FOR16(i, n, inside) spread_pairs(pk_load_n(from + i, n), to + p->left + 2 * i);
+        PK_FOR16(i, n, inside) pk_spread_pairs(pk_load_n(from + i, n), to + p->left + 2 * i);
         return;
     }
     const int64_t end = (p->phase - SLACK) * p->stride_w;
@@ -194,6 +159,57 @@ PK_INLINE void convolve_row(const float *from, const int64_t *offset, const pk_v
     }
 }
 
+/* What the three taps of a kernel row meet; x lies under the first tap of the first output, NULL is
+ * the padding above and below. */
+PK_INLINE void meet(const float *x, const pk_mask *mask, const int64_t step, pk_vec *seen) {
+    if (x == NULL) {
+        seen[0] = seen[1] = seen[2] = pk_zero();
+    } else if (step == 1) {
+        for (int i = 0; i < 3; i++) seen[i] = pk_load_mask(x + i, mask[i]);
+    } else {
+        pk_vec unread;
+        pk_sort_pairs(pk_load_mask(x, mask[0]), pk_load_mask(x + 16, mask[1]), &seen[0], &seen[1]);
+        pk_sort_pairs(pk_load_mask(x + 2, mask[2]), pk_load_mask(x + 18, mask[3]), &seen[2],
+                      &unread);
+    }
+}
+
+/* Where the input row under kernel row `tap` is kept for output row h: a row that the next output
+ * reads again stays in its registers. */
+#define KEPT(step, h, tap) ((step) == 1 ? ((h) + (tap)) % 3 : (h) % 2 ? 2 - (tap) : (tap))
+#define PERIOD 6 /* of h */
+
+/* Sixteen columns down the plane. */
+PK_INLINE void convolve_three(const plane *p, const float *x, const pk_vec *tap, const target *to,
+                              const int64_t step) {
+    static const int64_t loads[2][4] = {{0, 1, 2, 2}, {0, 16, 2, 18}};
+    for (int64_t j = 0; j < p->out_w; j += 16) {
+        const int64_t column = j * step - p->left, n = pk_min_i64(16, p->out_w - j);
+        pk_mask mask[4];
+        for (int i = 0; i < 4; i++) {
+            const int64_t first = column + loads[step - 1][i];
+            mask[i] = pk_lanes_between(-first, p->width - first);
+        }
+        pk_vec seen[3][3];
+        for (int64_t t = 0, i = -p->top; t < 3 - step; t++, i++)
+            meet(i >= 0 && i < p->height ? x + i * p->width + column : NULL, mask, step, seen[t]);
+        for (int64_t h = 0; h < p->out_h; h += PERIOD)
+            _Pragma("GCC unroll 6") for (int u = 0; u < PERIOD; u++) {
+                if (h + u >= p->out_h) break;
+                int64_t i = (h + u) * step + 3 - step - p->top;
+                for (int64_t t = 3 - step; t < 3; t++, i++)
+                    meet(i >= 0 && i < p->height ? x + i * p->width + column : NULL, mask, step,
+                         seen[KEPT(step, u, t)]);
+                /* A store that misses the caches waits in order. */
+                __builtin_prefetch(to->out + (h + u + 8) * p->out_w + j, 1, 2);
+                pk_vec sum = pk_zero();
+                for (int t = 0; t < 9; t++)
+                    sum = pk_fma(tap[t], seen[KEPT(step, u, t / 3)][t % 3], sum);
+                put(to, (h + u) * p->out_w + j, sum, n);
+            }
+    }
+}
+
 /* One plane; `turned`: the filter from its end. */
 static void convolve(const plane *p, const float *x, const float *w, int turned,
                      const target *where, float *room) {
@@ -205,6 +221,8 @@ static void convolve(const plane *p, const float *x, const float *w, int turned,
         tap[t] = pk_set1(w[turned ? p->taps - 1 - t : t]);
         offset[t] = p->offset[t];
     }
+    if (p->step == 1) return convolve_three(p, x, tap, &to, 1);
+    if (p->step == 2) return convolve_three(p, x, tap, &to, 2);
     for (int64_t first = 0; first < p->out_h; first += p->strip) {
         const int64_t last = pk_min_i64(p->out_h, first + p->strip);
         lay_rows(p, x, first, last, room);
@@ -237,8 +255,11 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
     }
 }
 
+/* A power of two, as channels often are: then threads get as many planes each. */
 static int64_t grain_of(const plane *p) {
-    return pk_max_i64(1, 16384 / pk_max_i64(1, p->out_h * p->out_w));
+    int64_t grain = 1;
+    while (grain * pk_max_i64(1, p->out_h * p->out_w) < 16384) grain *= 2;
+    return grain;
 }
 
 void pk_depthwise_forward(const pk_call *call, const pk_conv *conv, const float *x, const float *w,

@@ -6,8 +6,6 @@
 
 #include "pk_tables.h"
 
-int32_t pk_level_count(void) { return PK_TABLE_LEVELS; }
-
 const char *pk_level_name(int32_t level) {
     return level >= 0 && level < PK_TABLE_LEVELS ? pk_table_levels[level].name : NULL;
 }

@@ -5,9 +5,8 @@
 
 #include "pk_kernel.h"
 
-/* Levels are numbered from 0, the one every machine of the architecture has. */
-int32_t pk_level_count(void);
-/* baseline, avx2, avx512; neon on aarch64.  NULL past the end. */
+/* Levels are numbered from 0, the one every machine of the architecture has: baseline, avx2, avx512;
+ * neon on aarch64.  NULL past the end. */
 const char *pk_level_name(int32_t level);
 /* 1 when this machine can run the level. */
 int32_t pk_level_supported(int32_t level);

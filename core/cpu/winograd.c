@@ -75,15 +75,19 @@ static int64_t segment_rows(const job *j) {
     return pk_max_i64(1, SEGMENT_FLOATS / (j->chunks * WINO_POINTS * WINO_ROW) / j->across);
 }
 
+const char *pk_winograd_refuses(const pk_conv *c) {
+    if (c->kernel_h != 3 || c->kernel_w != 3) return "tiles take filters of 3x3";
+    if (c->stride_h != 1 || c->stride_w != 1 || c->dilation_h != 1 || c->dilation_w != 1 ||
+        c->groups != 1)
+        return "tiles take stride, dilation and groups of 1";
+    if (c->channels < 1 || c->out_channels < 1) return "there is no channel";
+    /* What a strip and a line hold. */
+    if (c->width > WINO_MOST_WIDTH || c->out_w > WINO_MOST_WIDTH)
+        return "tiles take images at most 224 wide";
+    return NULL;
+}
+
 int64_t pk_winograd_floats(const pk_conv *c, pk_pass pass) {
-    if (c->kernel_h != 3 || c->kernel_w != 3 || c->stride_h != 1 || c->stride_w != 1 ||
-        c->dilation_h != 1 || c->dilation_w != 1 || c->groups != 1 || c->channels < 16 ||
-        c->out_channels < 16 || c->width > WINO_MOST_WIDTH || c->out_w > WINO_MOST_WIDTH)
-        return 0;
-    const int64_t tiles = pk_ceil_div(c->out_h, WINO_TILE) * pk_ceil_div(c->out_w, WINO_TILE);
-    /* Half of the products must be saved: the transforms take their share, and the edges of small
-     * images waste tiles. */
-    if (tiles * WINO_POINTS * 2 > 9 * c->out_h * c->out_w) return 0;
     if (pass == PK_PASS_FILTER) return pk_winograd_filter_floats(c);
     const job j = job_of(c, pass);
     if (j.chunks == 1) return j.wide * WINO_POINTS * j.channels * WINO_WIDE;

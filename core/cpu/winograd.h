@@ -7,17 +7,21 @@
  * products of matrices over channels.  With these points the largest error is some units of 1e-6 of
  * the largest output; the usual 0, +-1, +-2 lose four times as much.
  *
- * Same bits: a value sums over channels in order (filter gradient: over tiles, samples outermost,
- * in segments of a size that the image and the channels fix), whatever the threads and whatever
- * else is in the batch. */
+ * Same bits: a value sums over channels in order, in chunks of WINO_CHUNK that start at 0 and are
+ * added in order; the filter gradient over tiles, samples outermost, in chunks whose size the image
+ * and the channels fix.  Neither threads nor what else is in the batch change a bit. */
 #ifndef PK_WINOGRAD_H
 #define PK_WINOGRAD_H
 #include "convolutions.h"
 
 typedef enum pk_pass { PK_PASS_FORWARD, PK_PASS_INPUT, PK_PASS_FILTER } pk_pass;
 
-/* Floats that the pass needs at `work`; 0 where the convolution is not one for this method, by its
- * sizes without the batch's.  paddlecli/ops/_winograd.py has the same rule. */
+/* Why a convolution cannot be computed so; NULL: it can.  Whether it should is decided where plans
+ * are made (paddlecli/ops/conv2d_tiled.py). */
+#define pk_winograd_refuses PK_LEVEL_NAME(pk_winograd_refuses)
+const char *pk_winograd_refuses(const pk_conv *conv);
+
+/* Floats that the pass needs at `work`. */
 #define pk_winograd_floats PK_LEVEL_NAME(pk_winograd_floats)
 int64_t pk_winograd_floats(const pk_conv *conv, pk_pass pass);
 #define pk_winograd_filter_floats PK_LEVEL_NAME(pk_winograd_filter_floats)

@@ -9,6 +9,7 @@
 #include "winograd_tiles.h"
 
 #define SUM_OUTPUTS 64       /* outputs of a task that sums */
+#define CHUNK_TILES 256      /* tiles whose sum starts at 0, at most */
 #define SEGMENT_TILES 96     /* at least so many in a segment, */
 #define SEGMENT_FLOATS (384 << 10) /* and as many as keep inputs and gradients in this room */
 
@@ -97,15 +98,18 @@ static void transform_task(void *context, int64_t begin, int64_t end, int32_t th
 static void sum_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
     const job *j = context;
     const int64_t blocks = pk_ceil_div(j->conv->out_channels, SUM_OUTPUTS);
+    const int64_t tiles = (j->last - j->first) * j->across;
     (void)thread, (void)scratch;
     for (int64_t i = begin; i < end; i++) {
         const int64_t point = i / blocks, output = i % blocks * SUM_OUTPUTS;
-        pk_wino_multiply_tiles((j->last - j->first) * j->across,
-                               pk_min_i64(SUM_OUTPUTS, j->conv->out_channels - output), j->sum_row,
-                               j->gradients + point * j->dy_point + output, j->dy_row,
-                               j->inputs + point * j->x_point, j->x_row,
-                               j->sums + point * j->sum_point + output * j->sum_row, j->sum_row,
-                               j->first > 0);
+        const int64_t outputs = pk_min_i64(SUM_OUTPUTS, j->conv->out_channels - output);
+        const float *gradients = j->gradients + point * j->dy_point + output;
+        const float *inputs = j->inputs + point * j->x_point;
+        float *sums = j->sums + point * j->sum_point + output * j->sum_row;
+        for (int64_t t = 0; t < tiles; t += CHUNK_TILES)
+            pk_wino_multiply_tiles(pk_min_i64(CHUNK_TILES, tiles - t), outputs, j->sum_row,
+                                   gradients + t * j->dy_row, j->dy_row, inputs + t * j->x_row,
+                                   j->x_row, sums, j->sum_row, j->first > 0 || t > 0);
     }
 }
 

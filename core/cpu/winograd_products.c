@@ -14,15 +14,15 @@
 #define PAIRS 1
 #endif
 
-/* acc[i][v] += a[i * row] * b[v] over k; all but the pointers and k is constant where this is
- * instantiated. */
+/* The sum of a[i * row] * b[v] over k from 0 on, assigned or added to c; all but the pointers and k
+ * is constant where this is instantiated. */
 PK_INLINE void tile(const int rows, const int vectors, int64_t k, const float *a, const int64_t row,
                     int64_t a_step, const float *b, int64_t b_step, float *c, int64_t c_stride,
                     int add) {
     pk_vec acc[MOST_ROWS][PAIRS];
     _Pragma("GCC unroll 14") for (int i = 0; i < rows; i++)
         _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++)
-            acc[i][v] = add ? pk_load(c + i * c_stride + 16 * v) : pk_zero();
+            acc[i][v] = pk_zero();
     for (int64_t q = 0; q < k; q++, a += a_step, b += b_step) {
         pk_vec bv[PAIRS];
         _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) bv[v] = pk_load(b + 16 * v);
@@ -34,7 +34,8 @@ PK_INLINE void tile(const int rows, const int vectors, int64_t k, const float *a
     }
     _Pragma("GCC unroll 14") for (int i = 0; i < rows; i++)
         _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++)
-            pk_store(c + i * c_stride + 16 * v, acc[i][v]);
+            pk_store(c + i * c_stride + 16 * v,
+                     add ? pk_add(pk_load(c + i * c_stride + 16 * v), acc[i][v]) : acc[i][v]);
 }
 
 typedef void (*forward_fn)(int64_t k, const float *a, const float *b, float *c, int add);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define PK_PLAN_MAGIC "PKPLAN\r\n"
-#define PK_PLAN_VERSION 1
+#define PK_PLAN_VERSION 2 /* rises when a record changes, as docs/plan-format.md says */
 
 enum pk_section_kind {
     PK_SEC_STRINGS = 1,  /* NUL-terminated texts; a text is named by its byte offset */

@@ -297,11 +297,14 @@ PK_INLINE pk_mask pk_is_nan(pk_vec a) { return pk_ne(a, a); }
 /* ---- the first n lanes; n may be 0 or above 16 ----
  * Memory behind them is not touched; the other lanes read as 0. */
 #if defined(__AVX512F__)
+/* Whole vectors apart: a mask made anew for each costs as much as four multiplications. */
 PK_INLINE pk_vec pk_load_n(const float *p, int64_t n) {
+    if (n >= 16) return pk_load(p);
     return (pk_vec){{(pk_part)_mm512_maskz_loadu_ps(pk_first_lanes(n), p)}};
 }
 PK_INLINE void pk_store_n(float *p, pk_vec v, int64_t n) {
-    _mm512_mask_storeu_ps(p, pk_first_lanes(n), v.p[0]);
+    if (n >= 16) pk_store(p, v);
+    else _mm512_mask_storeu_ps(p, pk_first_lanes(n), v.p[0]);
 }
 #elif defined(__AVX2__)
 PK_INLINE pk_vec pk_load_n(const float *p, int64_t n) {

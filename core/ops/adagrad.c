@@ -1,5 +1,5 @@
 /* adagrad: m += d^2; p -= rate*d / (sqrt(m) + epsilon). */
-#include "updates.h"
+#include "update_vectors.h"
 
 typedef struct adagrad_settings {
     float epsilon;
@@ -9,12 +9,28 @@ static adagrad_settings read_settings(const pk_attr *attr) {
     return (adagrad_settings){.epsilon = (float)attr[0].f};
 }
 
+/* p, g, m [n]: adagrad_piece for plain gradients. */
+static void plain_piece(float rate, float epsilon, float *restrict p, const float *restrict g,
+                        float *restrict m, int64_t n) {
+    const pk_vec vrate = pk_set1(rate);
+    PK_UPDATE_ROOTS(n, i, c, a, s, {
+        const pk_vec d = pk_add(pk_load_n(g + i, c), pk_zero());
+        s = pk_add(pk_load_n(m + i, c), pk_mul(d, d));
+        pk_store_n(m + i, s, c);
+        a = pk_mul(vrate, d);
+    }, epsilon, step, pk_store_n(p + i, pk_sub(pk_load_n(p + i, c), step), c));
+}
+
 /* p, g, m [n] */
 static void adagrad_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
                           float *const *slots, int64_t n) {
     const adagrad_settings k = *(const adagrad_settings *)settings;
     const pk_update u = *update;
     float *restrict m = slots[0];
+    if (g && pk_update_is_plain(u)) {
+        plain_piece(u.rate, k.epsilon, p, g, m, n);
+        return;
+    }
     PK_UPDATE_EACH(u, p, g, n, i, d, m[i] += d * d; p[i] -= u.rate * d / (sqrtf(m[i]) + k.epsilon););
 }
 

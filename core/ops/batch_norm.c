@@ -10,9 +10,10 @@
 typedef struct norm {
     float *out;                       /* y or dx [rows, channels, inner]; NULL when dx is not wanted */
     float *first, *second;            /* [channels]: mean, rstd; or dw, db; NULL when not wanted */
-    const float *x, *dy, *y;          /* y: only where a relu was fused, NULL otherwise */
+    const float *x, *dy, *y;          /* y: only where what was added hides from x what a fused relu let pass */
     const float *z;                   /* added before the relu; or NULL */
-    const float *w, *b, *mean;        /* [channels]; mean NULL when the batch's statistics are taken */
+    const float *w, *b, *mean;        /* [channels]; mean NULL when the batch's statistics are taken; behind the loss
+                                         b only where a relu was fused, NULL otherwise */
     const float *rstd, *variance;     /* [channels]: one of them goes with mean */
     int64_t rows, channels, inner;
     float epsilon;
@@ -135,10 +136,12 @@ static void forward_columns(void *context, int64_t begin, int64_t end, int32_t t
 /* ---- backward: db = sum(dy), dw = rstd*sum(dy*(x - mean)); with the batch's statistics
  * dx = w*rstd*(dy - sum(dy)/count - (x - mean)*rstd^2*sum(dy*(x - mean))/count), with given ones w*rstd*dy ---- */
 
-/* dy where the fused relu let it pass */
-PK_INLINE pk_vec upstream(const norm *k, int64_t at, int64_t n) {
+/* dy where the fused relu let it pass: where y is positive, which x - mean says in the forward pass' own bits */
+PK_INLINE pk_vec upstream(const norm *k, int64_t at, int64_t n, pk_vec gap, pk_vec a, pk_vec b) {
     const pk_vec d = pk_load_n(k->dy + at, n);
-    return k->y == NULL ? d : pk_select(pk_gt(pk_load_n(k->y + at, n), pk_zero()), d, pk_zero());
+    if (k->y == NULL && k->b == NULL) return d;
+    const pk_vec y = k->y != NULL ? pk_load_n(k->y + at, n) : pk_fma(gap, a, b);
+    return pk_select(pk_gt(y, pk_zero()), d, pk_zero());
 }
 
 static void backward_planes(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
@@ -147,29 +150,28 @@ static void backward_planes(void *context, int64_t begin, int64_t end, int32_t t
     const double count = (double)pk_max_i64(1, k->rows * k->inner);
     for (int64_t c = begin; c < end; c++) {
         const float rstd = rstd_of(k, c);
-        const pk_vec m = pk_set1(k->mean[c]);
+        const pk_vec m = pk_set1(k->mean[c]), a = pk_set1(k->w[c] * rstd), b = pk_set1(k->b ? k->b[c] : 0.0f);
         double sum = 0, dot = 0;
         for (int64_t r = 0; r < k->rows; r++) {
             const int64_t at = (r * k->channels + c) * k->inner;
             pk_vec s = pk_zero(), t = pk_zero();
             PK_FOR16(i, n, k->inner) {
-                const pk_vec d = upstream(k, at + i, n);
+                const pk_vec gap = pk_sub(pk_load_n(k->x + at + i, n), m), d = upstream(k, at + i, n, gap, a, b);
                 s = pk_add(s, d);
-                t = pk_fma(d, pk_sub(pk_load_n(k->x + at + i, n), m), t);
+                t = pk_fma(d, gap, t);
             }
             sum += pk_sum16(s), dot += pk_sum16(t);
         }
         if (k->first != NULL) keep(k->first + c, (float)(dot * rstd), k->add_first);
         if (k->second != NULL) keep(k->second + c, (float)sum, k->add_second);
         if (k->out == NULL) continue;
-        const pk_vec a = pk_set1(k->w[c] * rstd);
         const pk_vec level = pk_set1(k->global ? 0.0f : (float)(sum / count));
         const pk_vec tilt = pk_set1(k->global ? 0.0f : (float)(dot * rstd * rstd / count));
         for (int64_t r = 0; r < k->rows; r++) {
             const int64_t at = (r * k->channels + c) * k->inner;
             PK_FOR16(i, n, k->inner) {
-                const pk_vec d = pk_sub(upstream(k, at + i, n), level);
-                const pk_vec v = pk_fnma(pk_sub(pk_load_n(k->x + at + i, n), m), tilt, d);
+                const pk_vec gap = pk_sub(pk_load_n(k->x + at + i, n), m);
+                const pk_vec v = pk_fnma(gap, tilt, pk_sub(upstream(k, at + i, n, gap, a, b), level));
                 pk_put(k->out + at + i, pk_mul(v, a), n, k->add);
             }
         }
@@ -182,15 +184,17 @@ static void backward_columns(void *context, int64_t begin, int64_t end, int32_t 
     for (int64_t block = begin; block < end; block++) {
         const int64_t c = block * 16, lanes = pk_min_i64(16, k->channels - c);
         const pk_vec m = pk_load_n(k->mean + c, lanes), rstd = rstd_lanes(k, c, lanes);
+        const pk_vec a = pk_mul(pk_load_n(k->w + c, lanes), rstd), b = k->b ? pk_load_n(k->b + c, lanes) : pk_zero();
         double sum[16] = {0}, dot[16] = {0};
         float part[2][16], r_lane[16], level[16] = {0}, tilt[16] = {0};
         for (int64_t first = 0; first < k->rows; first += CHUNK) {
             const int64_t last = pk_min_i64(first + CHUNK, k->rows);
             pk_vec s = pk_zero(), t = pk_zero();
             for (int64_t r = first; r < last; r++) {
-                const pk_vec d = upstream(k, r * k->channels + c, lanes);
+                const int64_t at = r * k->channels + c;
+                const pk_vec gap = pk_sub(pk_load_n(k->x + at, lanes), m), d = upstream(k, at, lanes, gap, a, b);
                 s = pk_add(s, d);
-                t = pk_fma(d, pk_sub(pk_load_n(k->x + r * k->channels + c, lanes), m), t);
+                t = pk_fma(d, gap, t);
             }
             pk_store(part[0], s), pk_store(part[1], t);
             for (int l = 0; l < 16; l++) sum[l] += part[0][l], dot[l] += part[1][l];
@@ -205,11 +209,11 @@ static void backward_columns(void *context, int64_t begin, int64_t end, int32_t 
         if (k->first != NULL) pk_put(k->first + c, pk_load(part[0]), lanes, k->add_first);
         if (k->second != NULL) pk_put(k->second + c, pk_load(part[1]), lanes, k->add_second);
         if (k->out == NULL) continue;
-        const pk_vec a = pk_mul(pk_load_n(k->w + c, lanes), rstd), vl = pk_load(level), vt = pk_load(tilt);
+        const pk_vec vl = pk_load(level), vt = pk_load(tilt);
         for (int64_t r = 0; r < k->rows; r++) {
             const int64_t at = r * k->channels + c;
-            const pk_vec d = pk_sub(upstream(k, at, lanes), vl);
-            const pk_vec v = pk_fnma(pk_sub(pk_load_n(k->x + at, lanes), m), vt, d);
+            const pk_vec gap = pk_sub(pk_load_n(k->x + at, lanes), m);
+            const pk_vec v = pk_fnma(gap, vt, pk_sub(upstream(k, at, lanes, gap, a, b), vl));
             pk_put(k->out + at, pk_mul(v, a), lanes, k->add);
         }
     }
@@ -270,6 +274,15 @@ static pk_status forward(const pk_call *call) {
     return forward_with(call, &k);
 }
 
+/* x, w, b, mean, rstd, z or none -> y: the forward pass once more, with the statistics that it found */
+static pk_status again(const pk_call *call) {
+    norm k;
+    const pk_status status = shape_of(call, &k);
+    if (status != PK_OK) return status;
+    k.mean = pk_f32(&call->in[3]), k.rstd = pk_f32(&call->in[4]);
+    return forward_with(call, &k);
+}
+
 /* x, w, b, mean, variance, z or none -> y */
 static pk_status inference(const pk_call *call) {
     norm k;
@@ -279,16 +292,17 @@ static pk_status inference(const pk_call *call) {
     return forward_with(call, &k);
 }
 
-/* x, w, mean, rstd or variance, dy, y or none -> dx, dw, db, each or none */
+/* x, w, mean, rstd or variance, dy, y or none, b or none -> dx, dw, db, each or none */
 static pk_status backward_with(const pk_call *call, norm *k) {
     const pk_view *dy = &call->in[4], *y = &call->in[5];
-    const pk_status status = per_channel(call, k, 1, 4);
+    pk_status status = per_channel(call, k, 1, 4);
+    if (status == PK_OK && call->in[6].data != NULL) status = per_channel(call, k, 6, 7);
     if (status != PK_OK) return status;
     if (pk_count(dy) != pk_count(&call->in[0]) || (y->data != NULL && pk_count(y) != pk_count(dy)))
         return pk_fail(call, PK_BAD_SHAPE, -1, "dy has %lld elements, x has %lld", (long long)pk_count(dy),
                        (long long)pk_count(&call->in[0]));
     k->w = pk_f32(&call->in[1]), k->mean = pk_f32(&call->in[2]);
-    k->dy = pk_f32(dy), k->y = pk_f32(y);
+    k->dy = pk_f32(dy), k->y = pk_f32(y), k->b = pk_f32(&call->in[6]);
     k->out = pk_f32(&call->out[0]), k->first = pk_f32(&call->out[1]), k->second = pk_f32(&call->out[2]);
     k->add = pk_adds(call, 0), k->add_first = pk_adds(call, 1), k->add_second = pk_adds(call, 2);
     run(call, k, backward_planes, backward_columns);
@@ -351,11 +365,13 @@ PK_OP(batch_norm,
       {"batch_norm.forward(x: f32, w: f32, b: f32, z?: f32; epsilon: float, activation: int) -> "
        "(y: f32, mean: f32, rstd: f32)",
        forward},
+      {"batch_norm.again(x: f32, w: f32, b: f32, mean: f32, rstd: f32, z?: f32; epsilon: float, activation: int) -> "
+       "(y: f32)", again},
       {"batch_norm.inference(x: f32, w: f32, b: f32, mean: f32, variance: f32, z?: f32; epsilon: float, activation: int) -> "
        "(y: f32)", inference},
-      {"batch_norm.backward(x: f32, w: f32, mean: f32, rstd: f32, dy: f32, y?: f32; epsilon: float) -> "
+      {"batch_norm.backward(x: f32, w: f32, mean: f32, rstd: f32, dy: f32, y?: f32, b?: f32; epsilon: float) -> "
        "(dx?: f32, dw?: f32, db?: f32)", backward},
-      {"batch_norm.backward_inference(x: f32, w: f32, mean: f32, variance: f32, dy: f32, y?: f32; epsilon: float) -> "
+      {"batch_norm.backward_inference(x: f32, w: f32, mean: f32, variance: f32, dy: f32, y?: f32, b?: f32; epsilon: float) -> "
        "(dx?: f32, dw?: f32, db?: f32)", backward_inference},
       {"batch_norm.update_running(mean: f32, variance: f32, batch_mean: f32, batch_rstd: f32; momentum: float, "
        "epsilon: float) -> (mean_out: f32, variance_out: f32)", update_running},

@@ -15,9 +15,10 @@ const int THREADS = 256;
 struct norm {
     float *out; /* y or dx; NULL when dx is not wanted */
     float *first, *second; /* mean, rstd; or dw, db; NULL when not wanted */
-    const float *x, *dy, *y; /* y: only where a relu was fused, NULL otherwise */
+    const float *x, *dy, *y; /* y: only where what was added hides from x what a fused relu let pass */
     const float *z; /* added before the relu; or NULL */
-    const float *w, *b, *mean; /* mean NULL when the batch's statistics are taken */
+    const float *w, *b, *mean; /* mean NULL when the batch's statistics are taken; behind the loss b
+                                  only where a relu was fused, NULL otherwise */
     const float *rstd, *variance; /* one of them goes with mean */
     int64_t rows, channels, inner;
     float epsilon;
@@ -30,8 +31,11 @@ struct norm {
     PK_DEVICE int64_t size() const { return rows * inner; }
     PK_DEVICE float inverse(float v) const { return 1.0f / sqrtf(v + epsilon); }
     PK_DEVICE float rstd_of(int64_t c) const { return rstd ? rstd[c] : inverse(variance[c]); }
-    /* dy where the fused relu let it pass */
-    PK_DEVICE float upstream(int64_t at) const { return y && !(y[at] > 0.0f) ? 0.0f : dy[at]; }
+    /* dy where the fused relu let it pass: where y is positive, which gap = x - mean says too */
+    PK_DEVICE float upstream(int64_t at, float gap, float scale) const {
+        if (!y && !b) return dy[at];
+        return (y ? y[at] : fmaf(gap, scale, b[blockIdx.x])) > 0.0f ? dy[at] : 0.0f;
+    }
 };
 
 struct normalise {
@@ -73,22 +77,23 @@ struct back {
     PK_DEVICE void operator()() const {
         const int64_t c = blockIdx.x, n = k.size();
         const double count = n > 0 ? (double)n : 1.0;
-        const float rstd = k.rstd_of(c), mean = k.mean[c];
+        const float rstd = k.rstd_of(c), mean = k.mean[c], a = k.w[c] * rstd;
         double sum = 0.0, dot = 0.0;
         for (int64_t e = threadIdx.x; e < n; e += THREADS) {
             const int64_t at = k.place(e);
-            const float d = k.upstream(at);
-            sum += d, dot += (double)d * (double)(k.x[at] - mean);
+            const float gap = k.x[at] - mean, d = k.upstream(at, gap, a);
+            sum += d, dot += (double)d * (double)gap;
         }
         sum = pk_block_sum(sum), dot = pk_block_sum(dot);
         if (threadIdx.x == 0 && k.first) pk_put(k.first + c, (float)(dot * rstd), k.add_first);
         if (threadIdx.x == 0 && k.second) pk_put(k.second + c, (float)sum, k.add_second);
         if (!k.out) return;
-        const float a = k.w[c] * rstd, level = k.global ? 0.0f : (float)(sum / count);
+        const float level = k.global ? 0.0f : (float)(sum / count);
         const float tilt = k.global ? 0.0f : (float)(dot * rstd * rstd / count);
         for (int64_t e = threadIdx.x; e < n; e += THREADS) {
             const int64_t at = k.place(e);
-            pk_put(k.out + at, fmaf(-(k.x[at] - mean), tilt, k.upstream(at) - level) * a, k.add);
+            const float gap = k.x[at] - mean;
+            pk_put(k.out + at, fmaf(-gap, tilt, k.upstream(at, gap, a) - level) * a, k.add);
         }
     }
 };
@@ -137,6 +142,14 @@ pk_status forward(const pk_call *call) {
     return forward_with(call, &k);
 }
 
+/* x, w, b, mean, rstd, z or none -> y: the forward pass once more, with the statistics it found */
+pk_status again(const pk_call *call) {
+    norm k;
+    PK_TRY(shape_of(call, &k));
+    k.mean = pk_f32(&call->in[3]), k.rstd = pk_f32(&call->in[4]);
+    return forward_with(call, &k);
+}
+
 /* x, w, b, mean, variance, z or none -> y */
 pk_status inference(const pk_call *call) {
     norm k;
@@ -145,15 +158,16 @@ pk_status inference(const pk_call *call) {
     return forward_with(call, &k);
 }
 
-/* x, w, mean, rstd or variance, dy, y or none -> dx, dw, db, each or none */
+/* x, w, mean, rstd or variance, dy, y or none, b or none -> dx, dw, db, each or none */
 pk_status backward_with(const pk_call *call, norm *k) {
     const pk_view *dy = &call->in[4], *y = &call->in[5];
     PK_TRY(per_channel(call, k, 1, 4));
+    if (call->in[6].data != NULL) PK_TRY(per_channel(call, k, 6, 7));
     if (pk_count(dy) != pk_count(&call->in[0]) || (y->data != NULL && pk_count(y) != pk_count(dy)))
         return pk_fail(call, PK_BAD_SHAPE, -1, "dy has %lld elements, x has %lld",
                        (long long)pk_count(dy), (long long)pk_count(&call->in[0]));
     k->w = pk_f32(&call->in[1]), k->mean = pk_f32(&call->in[2]);
-    k->dy = pk_f32(dy), k->y = pk_f32(y);
+    k->dy = pk_f32(dy), k->y = pk_f32(y), k->b = pk_f32(&call->in[6]);
     k->out = pk_f32(&call->out[0]), k->first = pk_f32(&call->out[1]),
     k->second = pk_f32(&call->out[2]);
     k->add = pk_adds(call, 0), k->add_first = pk_adds(call, 1), k->add_second = pk_adds(call, 2);
@@ -231,13 +245,16 @@ PK_OP(
     {"batch_norm.forward(x: f32, w: f32, b: f32, z?: f32; epsilon: float, activation: int) -> "
      "(y: f32, mean: f32, rstd: f32)",
      forward},
+    {"batch_norm.again(x: f32, w: f32, b: f32, mean: f32, rstd: f32, z?: f32; epsilon: float, activation: int) -> "
+     "(y: f32)",
+     again},
     {"batch_norm.inference(x: f32, w: f32, b: f32, mean: f32, variance: f32, z?: f32; epsilon: float, activation: int) -> "
      "(y: f32)",
      inference},
-    {"batch_norm.backward(x: f32, w: f32, mean: f32, rstd: f32, dy: f32, y?: f32; epsilon: float) -> "
+    {"batch_norm.backward(x: f32, w: f32, mean: f32, rstd: f32, dy: f32, y?: f32, b?: f32; epsilon: float) -> "
      "(dx?: f32, dw?: f32, db?: f32)",
      backward},
-    {"batch_norm.backward_inference(x: f32, w: f32, mean: f32, variance: f32, dy: f32, y?: f32; epsilon: float) -> "
+    {"batch_norm.backward_inference(x: f32, w: f32, mean: f32, variance: f32, dy: f32, y?: f32, b?: f32; epsilon: float) -> "
      "(dx?: f32, dw?: f32, db?: f32)",
      backward_inference},
     {"batch_norm.update_running(mean: f32, variance: f32, batch_mean: f32, batch_rstd: f32; momentum: float, "

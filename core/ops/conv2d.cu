@@ -97,14 +97,11 @@ pk_status backward_b(const pk_call *call) {
 }
 } /* namespace */
 
-PK_OP(
-    conv2d,
-    {"conv2d.forward(x: f32, w: f32, b?: f32, scale?: f32, z?: f32; stride: list, "
-     "padding: list, dilation: list, groups: int, "
-     "activation: int) -> (y: f32, work: f32)",
-     forward},
-    {"conv2d.backward_x(dy: f32, w: f32; stride: list, padding: list, dilation: list, groups: int) -> (dx: f32, work: f32)",
-     backward_x},
-    {"conv2d.backward_w(x: f32, dy: f32; stride: list, padding: list, dilation: list, groups: int) -> (dw: f32, work: f32)",
-     backward_w},
-    {"conv2d.backward_b(dy: f32) -> (db: f32)", backward_b});
+#define ATTRS "stride: list, padding: list, dilation: list, groups: int"
+PK_OP(conv2d,
+      {"conv2d.forward(x: f32, w: f32, b?: f32, scale?: f32, z?: f32; " ATTRS
+       ", activation: int) -> (y: f32)",
+       forward},
+      {"conv2d.backward_x(dy: f32, w: f32; " ATTRS ") -> (dx: f32)", backward_x},
+      {"conv2d.backward_w(x: f32, dy: f32; " ATTRS ") -> (dw: f32)", backward_w},
+      {"conv2d.backward_b(dy: f32) -> (db: f32)", backward_b});

@@ -3,18 +3,15 @@
  * A group of a sample is a row of floats that lie together; it has a block.  So has a channel where
  * sums go over the samples. */
 #include "packed.cuh"
+#include "row_norm.h"
 #include "reductions.cuh"
 
 namespace {
 const int THREADS = 256;
 
 /* x, y, dy, dx [rows, channels, inner]; w, b, dw, db [channels] or NULL; mean, rstd [rows, groups] */
-struct norm {
-    const float *x, *w, *b, *dy, *mean, *rstd;
-    float *y, *mean_out, *rstd_out, *dw, *db;
+struct norm : pk_row_norm {
     int64_t rows, channels, inner, groups, each;
-    double epsilon;
-    int add[3];
     PK_DEVICE int64_t width() const { return each * inner; }
     PK_DEVICE int64_t channel(int64_t e) const { return blockIdx.x % groups * each + e / inner; }
     PK_DEVICE float scale(int64_t e) const { return w ? w[channel(e)] : 1.0f; }
@@ -83,60 +80,30 @@ pk_status find(const pk_call *call, const pk_view *x, norm *n) {
     if (groups < 1 || channels == 0 || channels % groups)
         return pk_fail(call, PK_BAD_SHAPE, -1, "%lld channels do not divide into %lld groups",
                        (long long)channels, (long long)groups);
-    n->x = pk_f32(x), n->rows = x->dim[0], n->channels = channels, n->inner = pk_inner(x, 2);
+    n->rows = x->dim[0], n->channels = channels, n->inner = pk_inner(x, 2);
     n->groups = groups, n->each = channels / groups;
-    for (int32_t i = 0; i < 3; i++) n->add[i] = pk_adds(call, i);
+    n->means = n->rows * groups, n->weights = channels;
     return n->inner > 0 ? PK_OK : pk_fail(call, PK_BAD_SHAPE, -1, "channels without elements");
 }
 
 pk_status group_norm_forward(const pk_call *call) {
-    const pk_view *x = &call->in[0], *out = call->out;
     norm n = {};
-    n.w = pk_f32(&call->in[1]), n.b = pk_f32(&call->in[2]);
-    n.y = pk_f32(&out[0]), n.mean_out = pk_f32(&out[1]), n.rstd_out = pk_f32(&out[2]);
-    n.epsilon = call->attr[1].f;
-    PK_TRY(find(call, x, &n));
-    PK_TRY(pk_check_size(call, "w", &call->in[1], n.channels));
-    PK_TRY(pk_check_size(call, "b", &call->in[2], n.channels));
-    PK_TRY(pk_check_size(call, "y", &out[0], pk_count(x)));
-    PK_TRY(pk_check_size(call, "mean", &out[1], n.rows * n.groups));
-    PK_TRY(pk_check_size(call, "rstd", &out[2], n.rows * n.groups));
-    return PK_LAUNCH(call, pk_dim((unsigned)(n.rows * n.groups)), pk_dim(THREADS), normalise{n});
-}
-/* Attributes and sizes of both backward kernels. */
-pk_status find_back(const pk_call *call, const pk_view *mean, norm *n) {
-    const pk_view *dy = &call->in[0], *x = &call->in[1];
-    n->dy = pk_f32(dy), n->mean = pk_f32(mean), n->rstd = pk_f32(mean + 1);
-    PK_TRY(find(call, x, n));
-    PK_TRY(pk_check_size(call, "dy", dy, pk_count(x)));
-    PK_TRY(pk_check_size(call, "mean", mean, n->rows * n->groups));
-    return pk_check_size(call, "rstd", mean + 1, n->rows * n->groups);
+    PK_TRY(find(call, &call->in[0], &n));
+    PK_TRY(pk_row_norm_forward(call, &n));
+    return PK_LAUNCH(call, pk_dim((unsigned)n.means), pk_dim(THREADS), normalise{n});
 }
 pk_status group_norm_backward_x(const pk_call *call) {
     norm n = {};
-    n.w = pk_f32(&call->in[2]), n.y = pk_f32(&call->out[0]);
-    PK_TRY(find_back(call, &call->in[3], &n));
-    PK_TRY(pk_check_size(call, "w", &call->in[2], n.channels));
-    PK_TRY(pk_check_size(call, "dx", &call->out[0], pk_count(&call->in[1])));
-    return PK_LAUNCH(call, pk_dim((unsigned)(n.rows * n.groups)), pk_dim(THREADS), back{n});
+    PK_TRY(find(call, &call->in[1], &n));
+    PK_TRY(pk_row_norm_backward_x(call, &n));
+    return PK_LAUNCH(call, pk_dim((unsigned)n.means), pk_dim(THREADS), back{n});
 }
 pk_status group_norm_backward_w(const pk_call *call) {
     norm n = {};
-    n.dw = pk_f32(&call->out[0]), n.db = pk_f32(&call->out[1]);
-    PK_TRY(find_back(call, &call->in[2], &n));
-    PK_TRY(pk_check_size(call, "dw", &call->out[0], n.channels));
-    PK_TRY(pk_check_size(call, "db", &call->out[1], n.channels));
+    PK_TRY(find(call, &call->in[1], &n));
+    PK_TRY(pk_row_norm_backward_w(call, &n));
     return PK_LAUNCH(call, pk_dim((unsigned)n.channels), pk_dim(THREADS), weight{n});
 }
 } /* namespace */
 
-PK_OP(group_norm,
-      {"group_norm.forward(x: f32, w?: f32, b?: f32; groups: int, epsilon: float)"
-       " -> (y: f32, mean: f32, rstd: f32)",
-       group_norm_forward},
-      {"group_norm.backward_x(dy: f32, x: f32, w?: f32, mean: f32, rstd: f32; groups: int)"
-       " -> (dx: f32)",
-       group_norm_backward_x},
-      {"group_norm.backward_w(dy: f32, x: f32, mean: f32, rstd: f32; groups: int)"
-       " -> (dw?: f32, db?: f32)",
-       group_norm_backward_w});
+PK_ROW_NORM_OP(group_norm, "groups");

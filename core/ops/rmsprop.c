@@ -1,6 +1,6 @@
 /* rmsprop: s = rho*s + (1 - rho)*d^2; v = mu*v + rate*d / sqrt(s + epsilon); p -= v.
  * Centred: a = rho*a + (1 - rho)*d, and s - a^2 stands in the root; only then is there a third slot. */
-#include "updates.h"
+#include "update_vectors.h"
 
 typedef struct rmsprop_settings {
     float rho, rest, epsilon, mu;  /* rest: 1 - rho */
@@ -11,12 +11,34 @@ static rmsprop_settings read_settings(const pk_attr *attr) {
                               .epsilon = (float)attr[1].f, .mu = (float)attr[2].f};
 }
 
+/* p, g, s, v [n]: plain_piece for gradients that nothing clips or regularises. */
+static void free_piece(rmsprop_settings k, float rate, float *restrict p, const float *restrict g,
+                       float *restrict s, float *restrict v, int64_t n) {
+    const pk_vec rho = pk_set1(k.rho), rest = pk_set1(k.rest);
+    const pk_vec mu = pk_set1(k.mu), vrate = pk_set1(rate);
+    PK_UPDATE_ROOTS(n, i, c, a, square, {
+        const pk_vec d = pk_add(pk_load_n(g + i, c), pk_zero());
+        const pk_vec mean = pk_add(pk_mul(rho, pk_load_n(s + i, c)), pk_mul(pk_mul(rest, d), d));
+        pk_store_n(s + i, mean, c);
+        square = pk_add(mean, pk_set1(k.epsilon));
+        a = pk_mul(vrate, d);
+    }, 0.0f, step, {
+        const pk_vec moved = pk_add(pk_mul(mu, pk_load_n(v + i, c)), step);
+        pk_store_n(v + i, moved, c);
+        pk_store_n(p + i, pk_sub(pk_load_n(p + i, c), moved), c);
+    });
+}
+
 /* p, g, s, v [n] */
 static void plain_piece(const void *settings, const pk_update *update, float *restrict p, const float *restrict g,
                         float *const *slots, int64_t n) {
     const rmsprop_settings k = *(const rmsprop_settings *)settings;
     const pk_update u = *update;
     float *restrict s = slots[0], *restrict v = slots[1];
+    if (g && pk_update_is_plain(u)) {
+        free_piece(k, u.rate, p, g, s, v, n);
+        return;
+    }
     PK_UPDATE_EACH(u, p, g, n, i, d, s[i] = k.rho * s[i] + k.rest * d * d;
                    v[i] = k.mu * v[i] + u.rate * d / sqrtf(s[i] + k.epsilon); p[i] -= v[i];);
 }

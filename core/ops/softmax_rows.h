@@ -49,19 +49,17 @@ PK_INLINE float row_exp_sum(const float *x, int64_t classes, float most) {
     return pk_sum16(s);
 }
 
-/* The same without class `skip` (none where it is negative). */
-PK_INLINE float row_exp_rest(const float *x, int64_t classes, float most, int64_t skip) {
+/* The same without class `skip` (none where it is negative).  out: gets all the exponentials, unless
+ * it is NULL; it may be x. */
+PK_INLINE float row_exp_rest(float *out, const float *x, int64_t classes, float most, int64_t skip) {
     const pk_vec m = pk_set1(most);
     pk_vec s = pk_zero();
     PK_FOR16(i, c, classes) {
         pk_vec e = pk_exp(pk_sub(pk_load_n(x + i, c), m));
-        if (c < 16) e = pk_select(pk_first_lanes(c), e, pk_zero());
-        if (skip >= i && skip < i + c) {
-            float lanes[16];
-            pk_store(lanes, e);
-            lanes[skip - i] = 0.0f;
-            e = pk_load(lanes);
-        }
+        if (out != NULL) pk_store_n(out + i, e, c);
+        if (c < 16) e = pk_keep(pk_first_lanes(c), e);
+        if (skip >= i && skip < i + c)
+            e = pk_keep(pk_mask_not(pk_lanes_between(skip - i, skip - i + 1)), e);
         s = pk_add(s, e);
     }
     return pk_sum16(s);

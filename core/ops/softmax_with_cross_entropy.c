@@ -2,7 +2,9 @@
  *
  * Nothing of the size of x is saved: `stats` keeps, for each distribution, its largest score m and l = log(sum(exp(x - m))),
  * from which the backward kernel makes p = exp(x - m - l) again.  m and l stay apart because their sum would lose the
- * digits of l where scores are large. */
+ * digits of l where scores are large.  Where a gradient is known before the loss, as in every mean,
+ * `forward_backward` makes both while the row is in the nearest cache, with one exponential a score,
+ * and nothing is saved. */
 #include "softmax_rows.h"
 
 typedef struct task_data {
@@ -14,8 +16,14 @@ typedef struct task_data {
     const float *stats, *dloss;  /* backward: [places, 2], [places] */
     int64_t ignore;
     rows_shape shape;
-    int add, add_stats;
+    float *dx;                   /* forward_backward: [outer, classes] */
+    int add, add_stats, add_dx;
 } task_data;
+
+/* What the backward kernel has of a row: its largest score and the logarithm of its sum. */
+typedef struct row_stats {
+    float m, l;
+} row_stats;
 
 static float worth(const task_data *k, int64_t label) { return k->weight == NULL ? 1.0f : k->weight[label]; }
 static void put(float *out, float v, int add) { *out = add ? *out + v : v; }
@@ -26,14 +34,19 @@ static float exp_minus_1(float z) {
     return z * (1.0f + z * (0.5f + z * (1.0f / 6 + z * (1.0f / 24 + z * (1.0f / 120)))));
 }
 
-/* A label that is the largest score has the loss log(1 + the others' sum): it keeps its digits however small it is. */
+/* log(rest + exp(gap)), without the second where no label counts.  A label that is the largest score
+ * has the loss log(1 + the others' sum): it keeps its digits however small it is. */
+static float log_of_sum(float rest, float gap, int counts) {
+    if (!counts) return pk_log1(rest);
+    return gap == 0.0f ? pk_log1p1(rest) : pk_log1(rest + pk_exp1(gap));
+}
+
 static void forward_hard_row(const task_data *k, int64_t row) {
     const int64_t classes = k->shape.classes, label = k->label[row];
     const float *x = k->x + row * classes;
     const int counts = label != k->ignore;
     const float m = pk_row_max(x, classes), gap = counts ? x[label] - m : 0.0f;
-    const float rest = row_exp_rest(x, classes, m, counts ? label : -1);
-    const float l = !counts ? pk_log1(rest) : gap == 0.0f ? pk_log1p1(rest) : pk_log1(rest + pk_exp1(gap));
+    const float l = log_of_sum(row_exp_rest(NULL, x, classes, m, counts ? label : -1), gap, counts);
     put(k->out + row, counts ? worth(k, label) * (l - gap) : 0.0f, k->add);
     put(k->stats_out + 2 * row, m, k->add_stats);
     put(k->stats_out + 2 * row + 1, l, k->add_stats);
@@ -92,7 +105,7 @@ static void forward_task(void *context, int64_t begin, int64_t end, int32_t thre
 }
 
 /* dx = dloss*(p - onehot), or dloss*(p*sum(t) - t) for soft labels */
-static void backward_row(const task_data *k, int64_t row) {
+static void backward_row(const task_data *k, int64_t row, row_stats stats) {
     const int64_t classes = k->shape.classes;
     const float *x = k->x + row * classes, *t = k->soft == NULL ? NULL : k->soft + row * classes;
     float *dx = k->out + row * classes;
@@ -101,7 +114,7 @@ static void backward_row(const task_data *k, int64_t row) {
         if (!k->add) memset(dx, 0, (size_t)classes * sizeof *dx);
         return;
     }
-    const pk_vec m = pk_set1(k->stats[2 * row]), l = pk_set1(k->stats[2 * row + 1]);
+    const pk_vec m = pk_set1(stats.m), l = pk_set1(stats.l);
     const float d = k->dloss[row] * (t == NULL ? worth(k, label) : 1.0f);
     const pk_vec vd = pk_set1(d), total = pk_set1(t == NULL ? 1.0f : pk_row_sum(t, classes));
     PK_FOR16(i, c, classes) {
@@ -111,7 +124,7 @@ static void backward_row(const task_data *k, int64_t row) {
         else if (label >= i && label < i + c) {
             float lanes[16];
             pk_store(lanes, v);
-            lanes[label - i] = exp_minus_1(x[label] - k->stats[2 * row] - k->stats[2 * row + 1]);
+            lanes[label - i] = exp_minus_1(x[label] - stats.m - stats.l);
             v = pk_load(lanes);
         }
         pk_put(dx + i, pk_mul(v, vd), c, k->add);
@@ -154,17 +167,48 @@ static void backward_task(void *context, int64_t begin, int64_t end, int32_t thr
     const task_data *k = context;
     for (int64_t i = begin; i < end; i++) {
         if (k->shape.inner == 1)
-            backward_row(k, i);
+            backward_row(k, i, (row_stats){k->stats[2 * i], k->stats[2 * i + 1]});
         else
             backward_columns(k, rows_at(k->shape, i));
     }
 }
 
-/* Fills what both directions need and checks the labels.  Attributes: soft_label, axis, ignore_index. */
-static pk_status prepare(const pk_call *call, task_data *k) {
+/* Loss and gradient of a row with a hard label; dx may be x. */
+static void both_row(const task_data *k, int64_t row) {
+    const int64_t classes = k->shape.classes, label = k->label[row];
+    const float *x = k->x + row * classes;
+    float *dx = k->dx + row * classes;
+    if (label == k->ignore) {
+        put(k->out + row, 0.0f, k->add);
+        if (!k->add_dx) memset(dx, 0, (size_t)classes * sizeof *dx);
+        return;
+    }
+    const float m = pk_row_max(x, classes), gap = x[label] - m;
+    const float rest = row_exp_rest(k->add_dx ? NULL : dx, x, classes, m, label);
+    const float l = log_of_sum(rest, gap, 1);
+    put(k->out + row, worth(k, label) * (l - gap), k->add);
+    if (k->add_dx) {
+        task_data back = *k;
+        back.out = k->dx, back.add = 1;
+        backward_row(&back, row, (row_stats){m, l});
+        return;
+    }
+    const float d = k->dloss[row] * worth(k, label);
+    const pk_vec share = pk_set1(d / (rest + pk_exp1(gap)));
+    PK_FOR16(i, c, classes) pk_store_n(dx + i, pk_mul(pk_load_n(dx + i, c), share), c);
+    dx[label] = d * exp_minus_1(gap - l);
+}
+
+static void both_task(void *context, int64_t begin, int64_t end, int32_t thread, void *scratch) {
+    (void)thread, (void)scratch;
+    for (int64_t i = begin; i < end; i++) both_row(context, i);
+}
+
+/* Fills what all kernels need and checks the labels. */
+static pk_status prepare(const pk_call *call, int soft, int64_t axis, int64_t ignore,
+                         task_data *k) {
     const pk_view *x = &call->in[0], *label = &call->in[1], *weight = &call->in[2];
-    const int soft = call->attr[0].i != 0;
-    const pk_status status = rows_of(call, x, call->attr[1].i, &k->shape);
+    const pk_status status = rows_of(call, x, axis, &k->shape);
     if (status != PK_OK) return status;
     const int64_t places = k->shape.outer * k->shape.inner, wanted = soft ? pk_count(x) : places;
     if (pk_count(label) != wanted || label->dtype != (soft ? PK_F32 : PK_I64))
@@ -176,7 +220,7 @@ static pk_status prepare(const pk_call *call, task_data *k) {
                        (long long)pk_count(weight), (long long)k->shape.classes, soft ? " and soft labels" : "");
     k->x = pk_f32(x);
     k->weight = weight->data == NULL ? NULL : pk_f32(weight);
-    k->ignore = call->attr[2].i;
+    k->ignore = ignore;
     k->soft = soft ? pk_f32(label) : NULL;
     k->label = soft ? NULL : pk_i64(label);
     for (int64_t i = 0; !soft && i < places; i++)
@@ -190,7 +234,8 @@ static pk_status prepare(const pk_call *call, task_data *k) {
 /* x [.., classes, ..], label [..] or as x, weight [classes], loss [..], stats [.., 2] */
 static pk_status forward(const pk_call *call) {
     task_data k = {0};
-    const pk_status status = prepare(call, &k);
+    const pk_attr *attr = call->attr;
+    const pk_status status = prepare(call, attr[0].i != 0, attr[1].i, attr[2].i, &k);
     if (status != PK_OK) return status;
     k.out = pk_f32(&call->out[0]), k.stats_out = pk_f32(&call->out[1]);
     k.add = pk_adds(call, 0), k.add_stats = pk_adds(call, 1);
@@ -201,7 +246,8 @@ static pk_status forward(const pk_call *call) {
 /* x, label, weight as above, stats, dloss -> dx */
 static pk_status backward_x(const pk_call *call) {
     task_data k = {0};
-    const pk_status status = prepare(call, &k);
+    const pk_attr *attr = call->attr;
+    const pk_status status = prepare(call, attr[0].i != 0, attr[1].i, attr[2].i, &k);
     if (status != PK_OK) return status;
     k.stats = pk_f32(&call->in[3]), k.dloss = pk_f32(&call->in[4]);
     k.out = pk_f32(&call->out[0]), k.add = pk_adds(call, 0);
@@ -209,8 +255,25 @@ static pk_status backward_x(const pk_call *call) {
     return PK_OK;
 }
 
+/* x [.., classes], label [..], weight [classes], dloss [..] -> loss [..], dx */
+static pk_status forward_backward(const pk_call *call) {
+    task_data k = {0};
+    const pk_status status = prepare(call, 0, -1, call->attr[0].i, &k);
+    if (status != PK_OK) return status;
+    if (pk_count(&call->in[3]) != k.shape.outer)
+        return pk_fail(call, PK_BAD_SHAPE, -1, "dloss has %lld elements, x has %lld rows",
+                       (long long)pk_count(&call->in[3]), (long long)k.shape.outer);
+    k.dloss = pk_f32(&call->in[3]);
+    k.out = pk_f32(&call->out[0]), k.dx = pk_f32(&call->out[1]);
+    k.add = pk_adds(call, 0), k.add_dx = pk_adds(call, 1);
+    pk_parallel(call, rows_places(k.shape), rows_grain(k.shape), both_task, &k);
+    return PK_OK;
+}
+
 PK_OP(softmax_with_cross_entropy,
       {"softmax_with_cross_entropy.forward(x: f32, label: any, weight?: f32; soft_label: bool, axis: int, "
        "ignore_index: int) -> (loss: f32, stats: f32)", forward},
       {"softmax_with_cross_entropy.backward_x(x: f32, label: any, weight?: f32, stats: f32, dloss: f32; soft_label: bool, "
-       "axis: int, ignore_index: int) -> (dx: f32)", backward_x});
+       "axis: int, ignore_index: int) -> (dx: f32)", backward_x},
+      {"softmax_with_cross_entropy.forward_backward(x: f32, label: i64, weight?: f32, dloss: f32; ignore_index: int)"
+       " -> (loss: f32, dx: f32)", forward_backward});

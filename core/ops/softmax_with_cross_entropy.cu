@@ -16,7 +16,8 @@ struct task {
     const float *weight; /* [classes] or NULL: what a label counts */
     const float *stats, *dloss; /* backward: [places, 2], [places] */
     int64_t ignore;
-    int add, add_stats;
+    float *dx; /* both: [outer, classes], which may be x */
+    int add, add_stats, add_dx;
     PK_DEVICE float worth(int64_t of) const { return weight ? weight[of] : 1.0f; }
 };
 
@@ -72,12 +73,30 @@ struct back {
     }
 };
 
-/* Fills what both directions need and checks the labels.  Attributes: soft_label, axis,
- * ignore_index. */
-pk_status prepare(const pk_call *call, task *k) {
+/* Loss and gradient of a row with a hard label. */
+struct both {
+    task k;
+    PK_DEVICE void at(int64_t place, int64_t first, int lane) const {
+        const float *x = k.x + first;
+        const int64_t label = k.label[place];
+        const int ignored = label == k.ignore;
+        const float m = pk_place_max(k.s, x, lane), gap = ignored ? 0.0f : x[label] - m;
+        const float rest = pk_place_exp_sum(k.s, x, m, label, lane);
+        const float l = gap == 0.0f ? log1pf(rest) : logf(rest + expf(gap));
+        const float d = ignored ? 0.0f : k.dloss[place] * k.worth(label);
+        const float share = d / (rest + expf(gap));
+        if (lane == 0) pk_put(k.out + place, ignored ? 0.0f : k.worth(label) * (l - gap), k.add);
+        PK_EACH_CLASS(c, k.s, lane) {
+            const float v = c == label ? d * expm1f(gap - l) : expf(x[c] - m) * share;
+            pk_put(k.dx + first + c, ignored ? 0.0f : v, k.add_dx);
+        }
+    }
+};
+
+/* Fills what all kernels need and checks the labels. */
+pk_status prepare(const pk_call *call, int soft, int64_t axis, int64_t ignore, task *k) {
     const pk_view *x = &call->in[0], *label = &call->in[1], *weight = &call->in[2];
-    const int soft = call->attr[0].i != 0;
-    PK_TRY(pk_places_of(call, x, call->attr[1].i, &k->s));
+    PK_TRY(pk_places_of(call, x, axis, &k->s));
     const int64_t places = k->s.outer * k->s.inner, wanted = soft ? pk_count(x) : places;
     if (pk_count(label) != wanted || label->dtype != (soft ? PK_F32 : PK_I64))
         return pk_fail(
@@ -89,7 +108,7 @@ pk_status prepare(const pk_call *call, task *k) {
                        soft ? " and soft labels" : "");
     k->x = pk_f32(x);
     k->weight = pk_f32(weight);
-    k->ignore = call->attr[2].i;
+    k->ignore = ignore;
     k->soft = soft ? pk_f32(label) : NULL;
     k->label = soft ? NULL : pk_i64(label);
     if (soft) return PK_OK;
@@ -100,7 +119,7 @@ pk_status prepare(const pk_call *call, task *k) {
 /* x [.., classes, ..], label [..] or as x, weight [classes], loss [..], stats [.., 2] */
 pk_status forward(const pk_call *call) {
     task k = {};
-    PK_TRY(prepare(call, &k));
+    PK_TRY(prepare(call, call->attr[0].i != 0, call->attr[1].i, call->attr[2].i, &k));
     k.out = pk_f32(&call->out[0]), k.stats_out = pk_f32(&call->out[1]);
     k.add = pk_adds(call, 0), k.add_stats = pk_adds(call, 1);
     return pk_each_place(call, k.s, loss{k});
@@ -109,10 +128,23 @@ pk_status forward(const pk_call *call) {
 /* x, label, weight as above, stats, dloss -> dx */
 pk_status backward_x(const pk_call *call) {
     task k = {};
-    PK_TRY(prepare(call, &k));
+    PK_TRY(prepare(call, call->attr[0].i != 0, call->attr[1].i, call->attr[2].i, &k));
     k.stats = pk_f32(&call->in[3]), k.dloss = pk_f32(&call->in[4]);
     k.out = pk_f32(&call->out[0]), k.add = pk_adds(call, 0);
     return pk_each_place(call, k.s, back{k});
+}
+
+/* x [.., classes], label [..], weight [classes], dloss [..] -> loss [..], dx */
+pk_status forward_backward(const pk_call *call) {
+    task k = {};
+    PK_TRY(prepare(call, 0, -1, call->attr[0].i, &k));
+    if (pk_count(&call->in[3]) != k.s.outer)
+        return pk_fail(call, PK_BAD_SHAPE, -1, "dloss has %lld elements, x has %lld rows",
+                       (long long)pk_count(&call->in[3]), (long long)k.s.outer);
+    k.dloss = pk_f32(&call->in[3]);
+    k.out = pk_f32(&call->out[0]), k.dx = pk_f32(&call->out[1]);
+    k.add = pk_adds(call, 0), k.add_dx = pk_adds(call, 1);
+    return pk_each_place(call, k.s, both{k});
 }
 } /* namespace */
 
@@ -123,4 +155,7 @@ PK_OP(
      forward},
     {"softmax_with_cross_entropy.backward_x(x: f32, label: any, weight?: f32, stats: f32, dloss: f32; soft_label: bool, "
      "axis: int, ignore_index: int) -> (dx: f32)",
-     backward_x});
+     backward_x},
+    {"softmax_with_cross_entropy.forward_backward(x: f32, label: i64, weight?: f32, dloss: f32; ignore_index: int)"
+     " -> (loss: f32, dx: f32)",
+     forward_backward});

@@ -158,6 +158,8 @@ typedef struct pk_deaths {
     int32_t *first;             /* by node, and one more: where its part of `tensor` begins */
 } pk_deaths;
 
+typedef struct pk_slot_room pk_slot_room;
+
 struct pk_session {
     const pk_plan *plan;
     pk_params *params;
@@ -171,7 +173,7 @@ struct pk_session {
     int64_t arena_bytes;
     uint8_t **slot;
     int64_t *slot_bytes, *slot_at;
-    int32_t *slot_order;        /* two lists, while slots are placed */
+    pk_slot_room *slot_room;    /* while slots are placed */
     pk_axis_data *axes;
     uint8_t **input_buffer;     /* host, by input */
     int64_t *input_bytes;
@@ -189,6 +191,11 @@ struct pk_session {
 #define PK_FLAG_PROFILE 2
 #define PK_FLAG_POISON 4
 
+/* slots.c: addresses `at` of slots of these sizes, and the end of the last; 0 when that is too large. */
+pk_slot_room *pk_slot_room_create(const pk_plan *plan);
+void pk_slot_room_free(pk_slot_room *room);
+int pk_place_slots(pk_slot_room *room, const pk_plan_slot *slots, const int64_t *bytes, int64_t *at, int64_t *sum);
+static inline int64_t pk_aligned(int64_t bytes) { return (bytes + PK_ALIGN - 1) / PK_ALIGN * PK_ALIGN; }
 /* bind.c: sizes, offsets, gathered data and arguments of a step. */
 pk_status pk_bind(pk_session *session, const pk_step *step, pk_error *error);
 /* axis.c: the order of a scan and the maps, from the offsets. */

@@ -60,8 +60,8 @@ pk_status pk_plan_read(pk_plan *plan, uint64_t bytes, pk_error *error) {
     if (bytes < sizeof *h || memcmp(h->magic, PK_PLAN_MAGIC, sizeof h->magic) != 0)
         return pk_error_at(error, PK_BAD_PLAN, -1, -1, "these bytes are not a plan");
     if (h->version != PK_PLAN_VERSION)
-        return pk_error_at(error, PK_BAD_PLAN, -1, -1, "the plan has version %u, this core reads %d", h->version,
-                           PK_PLAN_VERSION);
+        return pk_error_at(error, PK_BAD_PLAN, -1, -1, "the plan has version %u, this core reads %d: compile it anew",
+                           h->version, PK_PLAN_VERSION);
     if (h->bytes != bytes)
         return pk_error_at(error, PK_BAD_PLAN, -1, -1, "the plan says it has %llu bytes and has %llu",
                            (unsigned long long)h->bytes, (unsigned long long)bytes);

@@ -25,7 +25,7 @@ static int take_tables(pk_session *s) {
     s->slot = pk_host_zeros(slots, sizeof *s->slot);
     s->slot_bytes = pk_host_zeros(slots, sizeof *s->slot_bytes);
     s->slot_at = pk_host_zeros(slots, sizeof *s->slot_at);
-    s->slot_order = pk_host_zeros(2 * slots, sizeof *s->slot_order);
+    s->slot_room = pk_slot_room_create(plan);
     s->axes = pk_host_zeros((uint64_t)PK_COUNT(plan, AXES), sizeof *s->axes);
     s->input_buffer = pk_host_zeros(inputs, sizeof *s->input_buffer);
     s->input_bytes = pk_host_zeros(inputs, sizeof *s->input_bytes);
@@ -35,7 +35,7 @@ static int take_tables(pk_session *s) {
     s->bindings = pk_host_zeros((uint64_t)s->binding_count, sizeof *s->bindings);
     if (s->flags & PK_FLAG_PROFILE) s->profile = pk_host_zeros(nodes, sizeof *s->profile);
     if (!s->capacity || !s->symbols || !s->needed || !s->slot || !s->slot_bytes || !s->slot_at ||
-        !s->slot_order || !s->axes || !s->input_buffer || !s->input_bytes || !s->input || !s->repeats ||
+        !s->slot_room || !s->axes || !s->input_buffer || !s->input_bytes || !s->input || !s->repeats ||
         !s->bindings || (!s->profile && (s->flags & PK_FLAG_PROFILE)))
         return 0;
     for (int32_t i = 0; i < PK_COUNT(plan, ENTRIES) * PK_BINDINGS; i++) {
@@ -100,7 +100,7 @@ void pk_session_free(pk_session *s) {
     pk_release(s->slot);
     pk_release(s->slot_bytes);
     pk_release(s->slot_at);
-    pk_release(s->slot_order);
+    pk_slot_room_free(s->slot_room);
     pk_release(s->axes);
     pk_release(s->input_buffer);
     pk_release(s->input_bytes);
@@ -111,13 +111,11 @@ void pk_session_free(pk_session *s) {
 }
 
 /* ---- reserve ---- */
-static int64_t aligned(int64_t bytes) { return (bytes + PK_ALIGN - 1) / PK_ALIGN * PK_ALIGN; }
-
 /* Adds a piece at a 64-byte boundary; 0 when the sum is too large. */
 static int add_piece(int64_t *sum, int64_t bytes, int64_t *place) {
     if (bytes < 0 || bytes > PK_MAX_BYTES) return 0;
     *place = *sum;
-    *sum += aligned(bytes);
+    *sum += pk_aligned(bytes);
     return *sum <= PK_MAX_BYTES;
 }
 
@@ -160,54 +158,11 @@ static int place_host(pk_session *s, uint8_t *host, uint8_t *mirror, int64_t *su
     return 1;
 }
 
-/* The smallest gap that takes slot i among the placed slots that are needed at the same time; their end if none does.
- * `placed` is in the order of addresses. */
-static int64_t gap_for(const pk_session *s, const int32_t *placed, int32_t count, int32_t i) {
-    const pk_plan_slot *slots = s->plan->slots;
-    int64_t end = 0, best = -1, least = INT64_MAX;
-    for (int32_t k = 0; k < count; k++) {
-        const int32_t other = placed[k];
-        if (slots[other].last < slots[i].first || slots[i].last < slots[other].first) continue;
-        const int64_t room = s->slot_at[other] - end, behind = s->slot_at[other] + aligned(s->slot_bytes[other]);
-        if (room >= s->slot_bytes[i] && room < least) {
-            least = room;
-            best = end;
-        }
-        if (behind > end) end = behind;
-    }
-    return best >= 0 ? best : end;
-}
-
-/* Places the slots, the largest first: sizes are known here, when slots are needed is known in the plan.  (Greedy by size,
- * after Pisarchyk and Lee 2020; paddlecli/compiler/memory.py has it too, for its reports.) */
-static int place_slots(pk_session *s, int64_t *sum) {
-    const int32_t slots = PK_COUNT(s->plan, SLOTS);
-    int32_t *queue = s->slot_order, *placed = queue + slots, count = 0;
-    for (int32_t i = 0; i < slots; i++) {
-        int32_t k = count;
-        if (s->slot_bytes[i] > PK_MAX_BYTES) return 0;
-        if (!s->slot_bytes[i]) continue; /* at 0, where it was */
-        for (count++; k && s->slot_bytes[queue[k - 1]] < s->slot_bytes[i]; k--) queue[k] = queue[k - 1];
-        queue[k] = i;
-    }
-    *sum = 0;
-    for (int32_t n = 0; n < count; n++) {
-        const int32_t i = queue[n];
-        const int64_t at = gap_for(s, placed, n, i), end = at + aligned(s->slot_bytes[i]);
-        int32_t k = n;
-        if (end > PK_MAX_BYTES) return 0;
-        if (end > *sum) *sum = end;
-        s->slot_at[i] = at;
-        for (; k && s->slot_at[placed[k - 1]] > at; k--) placed[k] = placed[k - 1];
-        placed[k] = i;
-    }
-    return 1;
-}
-
 static int take_memory(pk_session *s) {
     const int unified = pk_backend_table.unified;
     int64_t host, arena;
-    if (!place_host(s, NULL, NULL, &host) || !size_slots(s) || !place_slots(s, &arena)) return 0;
+    if (!place_host(s, NULL, NULL, &host) || !size_slots(s)) return 0;
+    if (!pk_place_slots(s->slot_room, s->plan->slots, s->slot_bytes, s->slot_at, &arena)) return 0;
     s->host = unified ? pk_backend_table.take((uint64_t)host) : pk_host_zeros((uint64_t)host, 1);
     s->mirror = unified ? s->host : pk_backend_table.take((uint64_t)host);
     s->arena = pk_backend_table.take((uint64_t)arena);

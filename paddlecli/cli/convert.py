@@ -56,11 +56,11 @@ def command(
     """
     from paddlecli.cli.output import print_json, tell
     from paddlecli.config.plugins import load_code
-    from paddlecli.engine import convert, foreign
+    from paddlecli.engine import convert, fitting, foreign
 
     loaded = load_code(code or ())
     read = foreign.read(weights)
-    convert.check_finite(read)
+    fitting.check_finite(read.path, read.arrays)
     name, chosen = _map(rules, to)
     overrides = changes(set_file, override)
     found, graph, data = _found(read, chosen, to, overrides, labels, loaded, _is_folder(output))
@@ -117,6 +117,7 @@ def _found(
     from paddlecli.cli import sources
     from paddlecli.config.registry import MODELS
     from paddlecli.engine import convert, elsewhere, modeldir
+    from paddlecli.engine.fitting import shapes_of
     from paddlecli.engine.prepare import data_of, fields_of
     from paddlecli.errors import UsageError
     from paddlecli.models.build import build
@@ -131,4 +132,4 @@ def _found(
         graph = modeldir.read_graph(run.model)
     else:
         graph = build(recipe, fields_of(recipe) if data is None else data.spec)
-    return convert.convert(weights, rules, convert.shapes_of(graph)), graph, data
+    return convert.convert(weights, rules, shapes_of(graph)), graph, data

@@ -22,10 +22,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_Word = Annotated[str, typer.Argument(metavar="WORD", help="A word that has a vector.")]
+_Word = Annotated[str, typer.Argument(metavar="WORD", help="A word, or what else has a vector.")]
 _Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="WORD...", help="Words; the most frequent if left out."),
+    typer.Argument(
+        metavar="WORD...",
+        help="Words; the first ones, in dictionaries the most frequent, if left out.",
+    ),
 ]
 _Top = Annotated[int, typer.Option("--top", min=1, help="How many are listed.")]
 _Table = Annotated[
@@ -36,7 +39,7 @@ _Picture = Annotated[
     Path, typer.Option("--output", metavar="FILE.png", help="Where the picture goes.")
 ]
 _Method = Annotated[str, typer.Option("--method", metavar="METHOD", help="pca or tsne.")]
-_Count = Annotated[int, typer.Option("--count", min=2, help="Words, when none are named.")]
+_Count = Annotated[int, typer.Option("--count", min=2, help="How many, when none are named.")]
 _File = Annotated[Path, typer.Option("--output", metavar="FILE", help="Where the vectors go.")]
 
 
@@ -52,10 +55,15 @@ def _print(found: Sequence[Near], table: Table, as_json: bool) -> None:
     from paddlecli.cli.output import print_json
 
     if as_json:
-        print_json({"schema": 1, "table": table.name, "words": [n.as_dict() for n in found]})
+        print_json({**_head(table), "nearest": [n.as_dict() for n in found]})
         return
     for near in found:
-        typer.echo(f"{near.cosine:7.4f}  {near.word}")
+        typer.echo(f"{near.cosine:7.4f}  {near.name}")
+
+
+def _head(table: Table) -> dict[str, object]:
+    """What the JSON of all these commands begins with; `of` is what a row is about, such as `word` or `film`."""
+    return {"schema": 1, "table": table.name, "of": table.what}
 
 
 @app.command("neighbors")
@@ -63,7 +71,7 @@ def neighbors(
     run: Run, word: _Word, top: _Top = 10, table: _Table = None, code: Code = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """The words whose vectors are nearest to a word's, by cosine."""
+    """The words, films or others whose vectors are nearest to one's, by cosine."""
     found = _table(run, table, code)
     _print(found.neighbors(word, top), found, as_json)
 
@@ -79,7 +87,7 @@ def similarity(
     found = _table(run, table, code)
     cosine = found.similarity(one, other)
     if as_json:
-        print_json({"schema": 1, "table": found.name, "words": [one, other], "cosine": cosine})
+        print_json({**_head(found), "names": [one, other], "cosine": cosine})
     else:
         typer.echo(f"{cosine:.4f}")
 
@@ -111,16 +119,16 @@ def project(
     found = _table(run, table, code)
     names, vectors = found.chosen(words or (), count)
     if len(names) < 2:
-        raise UsageError("a picture needs two words or more")
+        raise UsageError(f"a picture needs two {found.what}s or more")
     points = ways[method](vectors)
     picture(names, points, output)
     if as_json:
         shown = [
-            {"word": w, "x": x, "y": y} for w, (x, y) in zip(names, points.tolist(), strict=True)
+            {"name": n, "x": x, "y": y} for n, (x, y) in zip(names, points.tolist(), strict=True)
         ]
-        print_json({"schema": 1, "table": found.name, "picture": str(output), "words": shown})
+        print_json({**_head(found), "picture": str(output), "points": shown})
     elif not quiet:
-        tell(f"{len(names)} words of the table {found.name}: {output}")
+        tell(f"{len(names)} {found.what}s of the table {found.name}: {output}")
 
 
 @app.command("export")
@@ -136,8 +144,6 @@ def export_command(
     export(found, output)
     size, width = found.vectors.shape
     if as_json:
-        print_json(
-            {"schema": 1, "table": found.name, "file": str(output), "words": size, "width": width}
-        )
+        print_json({**_head(found), "file": str(output), "vectors": size, "width": width})
     elif not quiet:
         tell(f"{size} vectors of {width} numbers: {output}")

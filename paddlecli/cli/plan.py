@@ -25,8 +25,9 @@ def command(
     """Print what is built from a recipe: its network, gradients, fused steps, memory plan."""
     from paddlecli.cli.output import print_json
     from paddlecli.compiler.optimizer import optimizers
-    from paddlecli.compiler.pipeline import Passes, stages
+    from paddlecli.compiler.pipeline import stages
     from paddlecli.engine import api
+    from paddlecli.engine.passes import passes_for
     from paddlecli.engine.prepare import fields_of
     from paddlecli.errors import UsageError
     from paddlecli.models.build import build, telling
@@ -36,8 +37,8 @@ def command(
     source, overrides = o.recipe_of(config, name), o.changes(set_file, override)
     recipe = api.load_recipe(source, overrides, code=code or ())
     with telling(recipe):
-        passes = Passes(recompute=recipe.train.recompute)
-        text = stages(build(recipe, fields_of(recipe)), optimizers(recipe), passes)[stage]
+        graph = build(recipe, fields_of(recipe))
+        text = stages(graph, optimizers(recipe), passes_for(recipe))[stage]
     if as_json:
         print_json({"schema": 1, "recipe": recipe.name, "stage": stage, "text": text})
     else:

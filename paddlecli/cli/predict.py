@@ -101,13 +101,8 @@ def command(
     from paddlecli.cli.output import aside, tell
     from paddlecli.engine import api
     from paddlecli.engine.modeldir import described
-    from paddlecli.errors import UsageError
 
-    if as_json and as_csv:
-        raise UsageError("--json and --csv both say what stdout is", hint="choose one")
-    if metrics is not None and not metrics.parent.is_dir():
-        raise UsageError(f"--metrics {metrics}: there is no folder {metrics.parent}")
-
+    _check_outputs(as_json, as_csv, metrics)
     with aside() as stdout:
         with settings.flags(debug=verbose or None):
             found = api.predict(
@@ -133,6 +128,15 @@ def command(
     if not quiet:
         _tell_measured(found)
     found.demand_all()
+
+
+def _check_outputs(as_json: bool, as_csv: bool, metrics: Path | None) -> None:
+    from paddlecli.errors import UsageError
+
+    if as_json and as_csv:
+        raise UsageError("--json and --csv both say what stdout is", hint="choose one")
+    if metrics is not None and not metrics.parent.is_dir():
+        raise UsageError(f"--metrics {metrics}: there is no folder {metrics.parent}")
 
 
 def _tell_measured(found: Predictions) -> None:

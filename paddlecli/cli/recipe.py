@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from paddlecli import assets
+from paddlecli.cli import recipe_files
 from paddlecli.cli.options import Code, Json, Override, SetFile, changes
 from paddlecli.cli.output import tell
-from paddlecli.errors import ConfigError, Fault, UsageError
+from paddlecli.cli.recipe_files import Name
+from paddlecli.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     from paddlecli.config.diff import Change
@@ -28,10 +28,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Name = Annotated[
-    str,
-    typer.Argument(metavar="RECIPE", help="A shipped recipe's name, ./FILE.yaml, or - (stdin)."),
-]
 Names = Annotated[
     list[str], typer.Argument(metavar="RECIPE...", help="Names, ./FILE.yaml, or - (stdin).")
 ]
@@ -207,60 +203,7 @@ def validate_command(
         typer.echo(f"{name}: valid")
 
 
-@app.command("copy")
-def copy_command(
-    recipe: Name,
-    file: Annotated[
-        str | None,
-        typer.Argument(metavar="FILE", help="File or folder to write, or - (stdout)."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
-    code: Code = None,
-    as_json: Json = False,
-) -> None:
-    """Copy a recipe to a file of yours, to be edited: comments stay, what it extends still holds."""
-    from paddlecli.config.copying import copy_of
-    from paddlecli.config.plugins import load_code
-
-    load_code(code or ())
-    if file == "-":
-        typer.echo(copy_of(recipe, Path("recipe.yaml"), recipe), nl=False)
-        return
-    target = _target(file, f"{_stem(recipe)}.yaml")
-    written = str(target) if target.is_absolute() or len(target.parts) > 1 else f"./{target}"
-    _write(target, copy_of(recipe, target, written), force)
-    if as_json:
-        _print_json({"file": str(target)})
-    else:
-        typer.echo(written)
-
-
-def _stem(recipe: str) -> str:
-    """The last part of a recipe's name or path."""
-    return Path(recipe).stem if assets.is_path(recipe) else recipe.rpartition("/")[2]
-
-
-def _target(given: str | None, name: str) -> Path:
-    """The file to write: as given, `name` in a folder, or `name` here."""
-    if given == "":
-        raise UsageError("FILE is empty", hint=f"leave it out for ./{name}")
-    path = Path(given or name).expanduser()
-    return path / name if path.is_dir() or str(given).endswith("/") else path
-
-
-def _free(target: Path, force: bool) -> None:
-    if target.exists() and not force:
-        raise UsageError(f"{target}: exists", hint="give another FILE, or --force to write over it")
-
-
-def _write(target: Path, text: str, force: bool) -> None:
-    """A new file, whole or not at all."""
-    from paddlecli.engine.files import replace, saving
-
-    _free(target, force)
-    with saving(target, "make room, or give another FILE"):
-        target.parent.mkdir(parents=True, exist_ok=True)
-    replace(target, text.encode())
+app.command("copy")(recipe_files.copy_command)
 
 
 @app.command("diff")
@@ -329,88 +272,5 @@ def _diff_lines(found: Sequence[Change]) -> list[str]:
     return [f"{text:{width}}  # {place}" for text, place in rows]
 
 
-@app.command("schema")
-def schema_command(
-    fragment: Annotated[
-        bool, typer.Option("--fragment", help="Of files for `extends`, which need not be whole.")
-    ] = False,
-    output: Annotated[
-        str | None, typer.Option(metavar="FILE", help="File to write instead of stdout.")
-    ] = None,
-    code: Code = None,
-    as_json: Json = False,
-) -> None:
-    """Print the recipe language as a JSON schema (draft-07), for editors.
-
-    With --code the names of your own code are in it.
-    """
-    from paddlecli.config.plugins import load_code
-
-    load_code(code or ())
-    if output is not None:
-        _write(_target(output, assets.SCHEMA), schema_text(fragment), force=True)
-    else:
-        typer.echo(schema_text(fragment), nl=False)
-
-
-def schema_text(fragment: bool = False) -> str:
-    """The schema as its file holds it."""
-    from paddlecli.config.json_schema import json_schema
-
-    return json.dumps(json_schema(fragment=fragment), indent=1, ensure_ascii=False) + "\n"
-
-
-@app.command("new")
-def new_command(
-    data: Annotated[
-        str, typer.Option("--data", metavar="FILE|FOLDER", help="Your table, texts or pictures.")
-    ],
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The column to predict; guessed by its name."),
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(metavar="TASK", help="regression or classification; guessed from the target."),
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option(metavar="FILE", help="File or folder to write the recipe to.")
-    ] = None,
-    encoding: Annotated[str, typer.Option(help="Of text files, for example latin-1.")] = "utf-8",
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that exists.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Write a first recipe for data of your own, which trains at once.
-
-    A table (csv, tsv, jsonl), a file with lines of `label TAB text`, or a folder with one folder a
-    class, of pictures or of text files. What was seen and guessed stands in the recipe's comments.
-    """
-    from paddlecli.data.own.look import look
-    from paddlecli.engine import newrecipe
-
-    if data == "":
-        raise UsageError("--data is empty", hint="give a file or a folder")
-    if task not in (None, "regression", "classification"):
-        raise UsageError(f"--task {task}: expected regression or classification")
-    source = Path(data).expanduser()
-    path = _target(output, f"{_file_name(source)}.yaml")
-    _free(path, force)
-    shown = str(path) if path.is_absolute() or len(path.parts) > 1 else f"./{path}"
-    found = look(source, target, task, encoding)  # type: ignore[arg-type]
-    _write(path, newrecipe.write(found, path, shlex.quote(shown), data), force)
-    if as_json:
-        _print_json({
-            "file": str(path), "task": found.task, "target": found.target, "rows": found.rows,
-            "data": found.data, "classes": dict(found.classes), "notes": list(found.notes),
-        })  # fmt: skip
-        return
-    typer.echo(shown)
-    for line in (found.what, *found.notes):
-        tell(line)
-    tell(f"train  paddlecli train --config {shlex.quote(shown)}")
-
-
-def _file_name(source: Path) -> str:
-    """A recipe's name after its data: plain letters."""
-    name = source.resolve().stem if source.suffix else source.resolve().name
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-_") or "recipe"
+app.command("schema")(recipe_files.schema_command)
+app.command("new")(recipe_files.new_command)

@@ -12,7 +12,8 @@ import typer
 from paddlecli.cli.options import Json, Quiet, Run
 
 if TYPE_CHECKING:
-    from paddlecli.engine.runs import Comparison, Details, RunInfo
+    from paddlecli.engine.runinfo import RunInfo
+    from paddlecli.engine.runs import Comparison, Details
 
 app = typer.Typer(
     help="List, show and compare run directories, find the best.",

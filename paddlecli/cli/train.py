@@ -10,6 +10,7 @@ import typer
 from paddlecli.cli import options as o
 
 if TYPE_CHECKING:
+    from paddlecli.engine.dryrun import DryRun
     from paddlecli.engine.report import Result
 
 CLASS = o.OptionalValues
@@ -89,7 +90,7 @@ def command(
 ) -> int:
     """Train a recipe, or continue a run with --resume."""
     from paddlecli import settings
-    from paddlecli.cli.output import aside, duration, print_json, tell
+    from paddlecli.cli.output import aside, duration
     from paddlecli.engine import api
     from paddlecli.engine.display import choose
     from paddlecli.errors import UsageError
@@ -108,8 +109,7 @@ def command(
                 raise UsageError("--dry-run checks a new training", hint="leave out --resume")
             source = o.recipe_of(config, name)
             plan = api.check(source, overrides, code=code or (), threads=threads, device=device)
-            with redirect_stdout(stdout):
-                print_json(plan.as_dict()) if as_json else tell(plan.text())
+            _print_plan(plan, as_json, stdout)
             return 0
         return api.fit(
             o.given_recipe(config, name), overrides, resume=o.value_of(resume), run_dir=run_dir,
@@ -117,6 +117,13 @@ def command(
             profile=profile, display=choose(quiet, not no_progress), log_file=log_file,
             told=lambda result: _report(result, as_json, quiet, stdout),
         ).exit_code  # fmt: skip
+
+
+def _print_plan(plan: DryRun, as_json: bool, stdout: TextIO) -> None:
+    from paddlecli.cli.output import print_json, tell
+
+    with redirect_stdout(stdout):
+        print_json(plan.as_dict()) if as_json else tell(plan.text())
 
 
 def _report(result: Result, as_json: bool, quiet: bool, stdout: TextIO) -> None:

@@ -13,6 +13,7 @@ convolution, norm of given statistics   ``conv2d.forward`` with ``scale`` and ``
 sum of products, bias                   products that add to one tensor, the last with bias
 weight and bias gradient of one product ``fc.backward_wb``
 masks and sums of gradients             :mod:`paddlecli.compiler.fuse_gradients`
+loss and its gradient                   :mod:`paddlecli.compiler.fuse_losses`
 ======================================  ==============================================
 """
 
@@ -24,6 +25,7 @@ from dataclasses import dataclass, replace
 
 from paddlecli import ops
 from paddlecli.compiler.fuse_gradients import fuse_gradients
+from paddlecli.compiler.fuse_losses import fuse_losses
 from paddlecli.graph.ir import Entry, Item, Loop, Node, Origin, Tensor, flat, storage_of
 from paddlecli.ops.base import Attr
 
@@ -77,7 +79,8 @@ def fuse(entry: Entry, notes: list[str]) -> Entry:
             nodes = []
         else:
             nodes.append(item)
-    return fuse_gradients(Entry(**{**vars(entry), "items": [*items, *_fuse(nodes, view, notes)]}))
+    fused = Entry(**{**vars(entry), "items": [*items, *_fuse(nodes, view, notes)]})
+    return fuse_losses(fuse_gradients(fused))
 
 
 def _fuse(nodes: Sequence[Node], view: _Readers, notes: list[str]) -> list[Node]:

@@ -2,7 +2,7 @@
 kernel adds up.
 
 ======================================  ==================================================
-relu gradient, batch norm gradients     ``batch_norm.backward`` with ``y``
+relu gradient, batch norm gradients     ``batch_norm.backward`` with ``b`` or ``y``
 sum of gradients                        the later kernels add to the first one's result
 ======================================  ==================================================
 """
@@ -75,7 +75,8 @@ def fuse_gradients(entry: Entry) -> Entry:
 
 # -- masks -----------------------------------------------------------------------------------------
 def _masks(entry: Entry) -> Entry:
-    """A relu's gradient that only batch norms read: they look at the relu's result themselves."""
+    """A relu's gradient that only batch norms read: they look at the relu's result themselves, or where
+    it is that of their own result compute that again."""
     uses = _Uses.of(entry)
     gone: set[int] = set()
     changed: dict[int, Node] = {}
@@ -88,11 +89,27 @@ def _masks(entry: Entry) -> Entry:
             continue
         gone.add(id(node))
         for norm in found:
-            args = {**norm.args, "dy": node.args["dy"], "y": node.args["y"]}
+            own = _own_shift(norm, node.args["y"], uses)
+            y = node.args["y"] if own is None else None
+            args = {**norm.args, "dy": node.args["dy"], "y": y, "b": own}
             changed[id(norm)] = replace(norm, args=args, origin=norm.origin.joined(node.origin))
     items = [changed.get(id(i), i) if isinstance(i, Node) else i for i in entry.items]
     kept = [i for i, old in zip(items, entry.items, strict=True) if id(old) not in gone]
     return Entry(**{**vars(entry), "items": kept})
+
+
+def _own_shift(norm: Node, y: Tensor, uses: _Uses) -> Tensor | None:
+    """The shift of the batch norm that made y with a relu and nothing added, if it is the one that
+    ``norm`` belongs to."""
+    writers = uses.writers.get(id(y), [])
+    made = writers[0][1] if len(writers) == 1 else norm
+    if made.kernel.full_name not in ("batch_norm.forward", "batch_norm.inference"):
+        return None
+    mean = made.results.get("mean", made.args.get("mean"))
+    same = mean is norm.args["mean"] and all(made.args[p] is norm.args[p] for p in "xw")
+    same = same and made.attrs["epsilon"] == norm.attrs["epsilon"]
+    shift: Tensor = made.args["b"]
+    return shift if same and made.args.get("z") is None and "y" not in made.accumulate else None
 
 
 def _takes(norm: Node, mask: Node) -> bool:
@@ -100,6 +117,7 @@ def _takes(norm: Node, mask: Node) -> bool:
         norm.kernel.full_name in _NORMS
         and norm.args["dy"] is mask.outputs[0]
         and norm.args["y"] is None
+        and norm.args["b"] is None
         and norm.guard is mask.guard
     )
 

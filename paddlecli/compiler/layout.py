@@ -9,6 +9,9 @@ from __future__ import annotations
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Entry, flat
 
+REORDER = "reorder"
+"""The op that would bring a tensor into another layout."""
+
 
 def layout(entry: Entry) -> Entry:
     """The entry with every tensor in a layout that its readers take.

@@ -18,28 +18,36 @@ from paddlecli import ops
 from paddlecli.graph.ir import Entry, Loop, Node, Tensor, flat, storage_of
 from paddlecli.ops.spec import DTYPES, Dim, Spec
 
-NOMINAL = {"batch": 64, "total": 2048, "longest": 64, "step_rows": 64, "pairs": 65536}
-"""Sizes assumed in reports, and where plans are compared: a wrong guess costs memory, never
-correctness."""
+ALIGN = 64
+"""Bytes at a multiple of which every tensor begins."""
+BATCH = 64
+"""Samples of a batch in reports, and where plans are compared, if a recipe says nothing else: a wrong
+guess costs memory, never correctness."""
+NOMINAL = {"batch": 1, "total": 32, "step_rows": 1, "pairs": 1024}
+"""Sizes taken for a sample's share of what depends on the batch."""
+LONGEST = 64
+"""Rows of the longest sequence."""
 
 
-def nominal(dim: Dim) -> int:
+def nominal(dim: Dim, batch: int = BATCH) -> int:
     """A guess of a dimension."""
     s = dim.symbol
     if s is None:
         return dim.coefficient
+    if s.kind == "longest":
+        return dim.coefficient * LONGEST
     if s.kind in NOMINAL:
-        return dim.coefficient * NOMINAL[s.kind]
+        return dim.coefficient * NOMINAL[s.kind] * batch
     assert s.a is not None and s.b is not None
-    a, b = nominal(s.a), nominal(s.b)
+    a, b = nominal(s.a, batch), nominal(s.b, batch)
     return dim.coefficient * (a + b if s.kind == "sum" else a * b)
 
 
-def nominal_bytes(spec: Spec) -> int:
+def nominal_bytes(spec: Spec, batch: int = BATCH) -> int:
     """A guess of a tensor's bytes."""
     size = DTYPES[spec.dtype]
     for d in spec.shape:
-        size *= nominal(d)
+        size *= nominal(d, batch)
     return size
 
 
@@ -197,15 +205,11 @@ def _take_over(
 
 
 def placed(sizes: Sequence[int], lives: Sequence[Life]) -> tuple[list[int], int]:
-    """Where the core puts temporaries of these sizes, and how much memory they take in all.
-
-    The largest first, each in the smallest gap among those that are alive with it: greedy by size,
-    after Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference".
-    ``place_slots`` of core/src/session.c is the same.
-    """
+    """Where the core puts temporaries of these sizes in bytes, and how much memory they take in all:
+    the same places as ``pk_place_slots`` of core/src/slots.c, which says how."""
     places = [0] * len(lives)
     order: list[int] = []
-    for i in sorted(range(len(lives)), key=lambda i: -sizes[i]):
+    for i in sorted((i for i, size in enumerate(sizes) if size), key=lambda i: -sizes[i]):
         own, end, best, least = lives[i], 0, -1, 0
         for k in order:
             if lives[k].last < own.first or own.last < lives[k].first:
@@ -213,22 +217,22 @@ def placed(sizes: Sequence[int], lives: Sequence[Life]) -> tuple[list[int], int]
             room = places[k] - end
             if room >= sizes[i] and (best < 0 or room < least):
                 best, least = end, room
-            end = max(end, places[k] + sizes[k])
+            end = max(end, places[k] + aligned(sizes[k]))
         places[i] = best if best >= 0 else end
         insort(order, i, key=lambda k: places[k])
-    return places, max((p + n for p, n in zip(places, sizes, strict=True)), default=0)
+    return places, max((places[i] + aligned(sizes[i]) for i in order), default=0)
 
 
-def nominal_total(plan: MemoryPlan) -> int:
-    """Bytes of an entry's temporaries at the nominal sizes."""
-    return placed([nominal_bytes(v.tensor.spec) for v in plan.lives], plan.lives)[1]
+def aligned(size: int) -> int:
+    """Bytes with those up to the next tensor's beginning."""
+    return -(-size // ALIGN) * ALIGN
 
 
-def nominal_peak(plan: MemoryPlan) -> int:
+def nominal_peak(plan: MemoryPlan, batch: int = BATCH) -> int:
     """Most bytes that are needed at one time at the nominal sizes: no placement takes less."""
     change: dict[int, int] = defaultdict(int)
     for life in plan.lives:
-        size = nominal_bytes(life.tensor.spec)
+        size = aligned(nominal_bytes(life.tensor.spec, batch))
         change[life.first] += size
         change[life.last + 1] -= size
     return max(accumulate(change[at] for at in sorted(change)), default=0)

@@ -1,7 +1,8 @@
 """From a forward graph to a plan: the passes in order, each a pure function whose result can be
 printed.
 
-``differentiate -> add_updates -> prune -> hoist -> fuse -> layout -> recompute -> memory -> bytes``.
+``differentiate -> add_updates -> prune -> hoist -> fuse -> tiles -> layout -> recompute -> memory ->
+bytes``.
 Every pass that could be left out has a switch in :class:`Passes`; ``PADDLECLI_DEBUG=3`` prints the
 graph after each.
 """
@@ -18,28 +19,34 @@ from paddlecli.compiler.fuse import fuse
 from paddlecli.compiler.groups import OptimizerSpec
 from paddlecli.compiler.hoist import hoist
 from paddlecli.compiler.layout import layout
-from paddlecli.compiler.memory import MemoryPlan, plan_memory
+from paddlecli.compiler.memory import BATCH, MemoryPlan, plan_memory
 from paddlecli.compiler.optimizer import table_notes
 from paddlecli.compiler.recompute import Recompute, Recomputed, recompute
+from paddlecli.compiler.recompute import notes as recompute_notes
 from paddlecli.compiler.storage import Storage, assign, segment
+from paddlecli.compiler.tiles import tiles
 from paddlecli.compiler.update import add_updates, read_averages, split_accumulation
 from paddlecli.graph.autodiff import differentiate
-from paddlecli.graph.ir import Entry, Graph, ParameterInfo, Rows
+from paddlecli.graph.ir import Entry, Graph, Loop, ParameterInfo, Rows
 from paddlecli.graph.prune import prune
 
 
 @dataclass(frozen=True)
 class Passes:
-    """Switches. ``fuse`` and ``hoist`` change bits within a tolerance; the others never do.
+    """Switches. ``hoist``, ``fuse`` and ``tiles`` change bits within a tolerance; the others never do.
+    ``tiles`` makes kernels that the CPU alone has (:func:`paddlecli.engine.passes.passes_for` asks).
     ``recompute`` is a recipe's ``train.recompute``: nothing, ``auto`` or patterns of layer paths."""
 
     hoist: bool = True
     fuse: bool = True
+    tiles: bool = True
     layout: bool = True
     inplace: bool = True
     views: bool = True
     reuse: bool = True
     recompute: Recompute = "none"
+    batch: int = BATCH
+    """Samples of the batch for which plans are compared; another one takes more memory, no other bits."""
 
 
 @dataclass
@@ -53,6 +60,7 @@ class Stages:
     memory: Mapping[str, MemoryPlan]
     recomputed: Mapping[str, Recomputed] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    batch: int = BATCH
 
 
 def run_passes(
@@ -68,13 +76,14 @@ def run_passes(
     """
     gradients = differentiate(graph)
     storage = assign(gradients, optimizers)
-    notes = _table_notes(gradients, optimizers, storage)
+    notes = [*_table_notes(gradients, optimizers, storage), *_noise_notes(graph)]
     split = split_accumulation(gradients) if accumulate else gradients
     whole = read_averages(add_updates(split, optimizers, storage), storage)
     steps: list[tuple[str, bool, Callable[[Entry], Entry]]] = [
         ("prune", True, prune),
         ("hoist", passes.hoist, hoist),
         ("fuse", passes.fuse, lambda e: fuse(e, notes)),
+        ("tiles", passes.tiles, tiles),
         ("layout", passes.layout, layout),
         ("prune", True, prune),
     ]
@@ -85,15 +94,18 @@ def run_passes(
             _debug(name, fused)
     recomputed: dict[str, Recomputed] = {}
     if passes.recompute != "none":
-        found = {k: recompute(e, passes.recompute) for k, e in fused.entries.items()}
+        found = {k: recompute(e, passes.recompute, passes.batch) for k, e in fused.entries.items()}
         fused = replace(fused, entries={k: e for k, (e, _) in found.items()})
         recomputed = {k: r for k, (_, r) in found.items()}
+        steps_with = {k for k, e in fused.entries.items() if e.gradients and e.loss is not None}
+        trained = [r for k, r in recomputed.items() if k in steps_with]
+        notes += recompute_notes(passes.recompute, trained)
         _debug("recompute", fused)
     memory = {
         k: plan_memory(e, inplace=passes.inplace, views=passes.views, reuse=passes.reuse)
         for k, e in fused.entries.items()
     }
-    return Stages(graph, gradients, fused, storage, memory, recomputed, notes)
+    return Stages(graph, gradients, fused, storage, memory, recomputed, notes, passes.batch)
 
 
 def compile_graph(
@@ -131,20 +143,35 @@ def _table_notes(
     return notes
 
 
+def _noise_notes(graph: Graph) -> list[str]:
+    """Noise of a scan in what is evaluated: a step's rows stand in the order of the batch's lengths."""
+    names = {graph.roles.get("evaluate"), graph.roles.get("predict")}
+    loops = [
+        i for name, e in graph.entries.items() if name in names
+        for i in e.items if isinstance(i, Loop) and i.kind == "scan"
+    ]  # fmt: skip
+    drawn = {n.kernel.op: None for loop in loops for n in loop.body if n.kernel.random}
+    return [
+        f"[{op}] stands in a scan: its numbers follow the order of lengths in a batch, so evaluations and "
+        "predictions change with the batch size"
+        for op in drawn
+    ]
+
+
 def stages(
     graph: Graph,
     optimizers: Mapping[str, OptimizerSpec] | None = None,
     passes: Passes = Passes(),
 ) -> dict[str, str]:
     """``graph``, ``gradients``, ``fused`` and ``memory`` as text."""
-    from paddlecli.compiler.report import show_memory, show_notes
+    from paddlecli.compiler.report import show_layouts, show_memory, show_notes
     from paddlecli.graph.show import show
 
     done = run_passes(graph, optimizers or {}, passes)
     return {
         "graph": show(done.graph),
         "gradients": show(done.gradients),
-        "fused": show(done.fused) + show_notes(done),
+        "fused": show(done.fused) + show_layouts(done) + show_notes(done),
         "memory": show_memory(done),
     }
 

@@ -120,8 +120,11 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self.data = data
         magic, version, count, size, self.seed = r.HEADER.unpack_from(data)
-        if magic != r.MAGIC or version != r.VERSION or size != len(data):
-            raise ValueError("these bytes are not a plan of this version")
+        if magic != r.MAGIC or size != len(data):
+            raise ValueError("these bytes are not a plan")
+        if version != r.VERSION:
+            text = f"the plan has version {version}, this paddlecli reads {r.VERSION}"
+            raise ValueError(f"{text}: compile it anew")
         self.sections: dict[int, memoryview] = {}
         for i in range(count):
             kind, record, offset, records = r.SECTION.unpack_from(

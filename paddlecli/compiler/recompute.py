@@ -17,7 +17,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from paddlecli.compiler.memory import nominal_bytes, nominal_peak, plan_memory
+from paddlecli import ops
+from paddlecli.compiler.memory import BATCH, nominal_bytes, nominal_peak, plan_memory
 from paddlecli.graph.ir import Entry, Item, Loop, Node, Tensor, storage_of
 
 Recompute = str | Sequence[str]
@@ -43,15 +44,17 @@ class Recomputed:
         again: those that gradients read and that are computed again.
         items: what runs a second time.
         segments: of how many segments.
+        idle: patterns that save nothing: no gradient reads what their layers have inside.
     """
 
     kept: tuple[Tensor, ...] = ()
     again: tuple[Tensor, ...] = ()
     items: tuple[Item, ...] = ()
     segments: int = 0
+    idle: tuple[str, ...] = ()
 
 
-def recompute(entry: Entry, how: Recompute) -> tuple[Entry, Recomputed]:
+def recompute(entry: Entry, how: Recompute, batch: int = BATCH) -> tuple[Entry, Recomputed]:
     """The entry with values computed again.
 
     Args:
@@ -59,18 +62,31 @@ def recompute(entry: Entry, how: Recompute) -> tuple[Entry, Recomputed]:
         how: ``auto`` takes the cuts whose plan needs least memory; with patterns each scope that
             one matches is a segment, the outermost that does, and so are layers that follow each
             other; all else is kept.
+        batch: samples of a batch, for which plans are compared.
     """
-    forward = _Forward.of(entry)
+    forward = _Forward.of(entry, batch)
     if not entry.gradients or not forward.units:
         return entry, Recomputed()
     if how != "auto":
-        return _rewritten(entry, forward, _named(forward, how))
+        done, report = _rewritten(entry, forward, _named(forward, how))
+        return done, replace(report, idle=_idle(forward, how, report))
     search = _Search(entry, forward)
     for cuts in _schedules(forward):
         search.look(cuts)
-    for place in _narrow(forward):
+    for place in (*_narrow(forward), *search.cuts):
         search.look(tuple(sorted({*search.cuts} ^ {place})))
     return search.found
+
+
+def notes(how: Recompute, found: Sequence[Recomputed]) -> list[str]:
+    """What to say of training steps in which nothing, or a pattern, saves memory."""
+    if not found:
+        return []
+    if how == "auto" and not any(r.again for r in found):
+        return ["train.recompute: auto finds nothing whose second computation would save memory"]
+    idle = [p for p in found[0].idle if all(p in r.idle for r in found)]
+    why = "no gradient reads what its layers have inside, as where they are frozen"
+    return [f"train.recompute: `{p}` saves nothing: {why}" for p in idle]
 
 
 class _Search:
@@ -80,7 +96,7 @@ class _Search:
         self.entry, self.forward = entry, forward
         self.cuts: Cuts = ()
         self.found = entry, Recomputed()
-        self.size, self.work = nominal_peak(plan_memory(entry)), 0
+        self.size, self.work = self._peak(entry), 0
         self.seen: set[Cuts] = {()}
 
     def look(self, cuts: Cuts) -> None:
@@ -91,10 +107,12 @@ class _Search:
         at = {id(u): bisect_right(cuts, u.at) for u in self.forward.units}
         segments = {u: s for u, s in at.items() if s < len(cuts)}
         entry, report = found = _rewritten(self.entry, self.forward, segments)
-        size = nominal_peak(plan_memory(entry))
-        work = sum(nominal_bytes(t.spec) for t in report.again)
+        size, work = self._peak(entry), sum(map(self.forward.bytes, report.again))
         if size < self.size / NEAR or (size <= self.size and work < self.work):
             self.cuts, self.found, self.size, self.work = cuts, found, size, work
+
+    def _peak(self, entry: Entry) -> int:
+        return nominal_peak(plan_memory(entry), self.forward.batch)
 
 
 # -- the forward pass ------------------------------------------------------------------------------
@@ -156,20 +174,21 @@ class _Forward:
     """
 
     border: int = 0
+    batch: int = BATCH
     units: list[_Unit] = field(default_factory=list)
     makers: dict[int, _Unit] = field(default_factory=dict)
     readers: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     wanted: list[Tensor] = field(default_factory=list)
 
     @classmethod
-    def of(cls, entry: Entry) -> _Forward:
+    def of(cls, entry: Entry, batch: int) -> _Forward:
         losses = set() if entry.loss is None else {id(s) for s in storage_of(entry.loss)}
         last = [i for i, item in enumerate(entry.items) if losses & _written(item)]
-        made = cls(last[-1] + 1 if last else 0)
+        made = cls(last[-1] + 1 if last else 0, batch)
         roots = {id(s) for s in _storages(entry.roots)}
         made.units = [u for u in _units(entry.items[: made.border]) if u.repeatable]
         for unit in made.units:
-            big = [s for s in unit.writes if nominal_bytes(s.spec) > SMALL and id(s) not in roots]
+            big = [s for s in unit.writes if made.bytes(s) > SMALL and id(s) not in roots]
             made.makers |= {id(s): unit for s in big}
         for at, item in enumerate(entry.items[: made.border]):
             if not any(n.kernel.updates for n in _nodes(item)):
@@ -178,6 +197,10 @@ class _Forward:
         behind = (s for i in entry.items[made.border :] for s in _storages(i.inputs))
         made.wanted = list({id(s): s for s in behind if id(s) in made.makers}.values())
         return made
+
+    def bytes(self, t: Tensor) -> int:
+        """A tensor's size at the nominal batch."""
+        return nominal_bytes(t.spec, self.batch)
 
 
 def _written(item: Item) -> set[int]:
@@ -224,11 +247,18 @@ def _named(forward: _Forward, patterns: Sequence[str]) -> Segments:
     return found
 
 
+def _idle(forward: _Forward, patterns: Sequence[str], report: Recomputed) -> tuple[str, ...]:
+    """The patterns whose layers compute nothing a second time."""
+    units = {id(u): u for u in (forward.makers[id(t)] for t in report.again)}.values()
+    scopes = {s for u in units for s in u.scopes}
+    return tuple(p for p in dict.fromkeys(patterns) if not fnmatch.filter(scopes, p))
+
+
 def _schedules(forward: _Forward) -> Iterator[Cuts]:
     """Cuts into segments of so many bytes, for ever smaller ones."""
     gains = [0] * forward.border
     for value in forward.wanted:
-        gains[forward.makers[id(value)].at] += nominal_bytes(value.spec)
+        gains[forward.makers[id(value)].at] += forward.bytes(value)
     crossing, budget = _crossing(forward), float(sum(gains))
     for _ in range(BUDGETS):
         budget /= STEP
@@ -249,7 +279,7 @@ def _crossing(forward: _Forward) -> list[int]:
     for key, unit in forward.makers.items():
         readers = forward.readers.get(key, [])
         if readers and max(readers) > unit.at:
-            size = next(nominal_bytes(s.spec) for s in unit.writes if id(s) == key)
+            size = next(forward.bytes(s) for s in unit.writes if id(s) == key)
             change[unit.at + 1] += size
             change[max(readers) + 1] -= size
     total, found = 0, []
@@ -325,9 +355,25 @@ class _Again:
                 waiting += unit.reads
         for unit in sorted(needed.values(), key=lambda u: u.at):
             self.done.add(id(unit))
-            own = {id(s): replace(s, name=f"again.{s.name}") for s in unit.writes}
-            yield from (_mapped(i, {**self.new, **own}) for i in unit.items)
+            items = [self._once_more(i) for i in unit.items]
+            written = {id(s): s for i in items for s in _storages(i.outputs)}
+            own = {k: replace(s, name=f"again.{s.name}") for k, s in written.items()}
+            yield from (_mapped(i, {**self.new, **own}) for i in items)
             self.new |= {k: t for k, t in own.items() if k in self.makers}
+
+    def _once_more(self, item: Item) -> Item:
+        """With the op's kernel for a second run, where what that reads of the first one's results is still
+        there."""
+        kernel = None if isinstance(item, Loop) else ops.get(item.kernel.op).again
+        if kernel is None or isinstance(item, Loop) or item.kernel.name != "forward":
+            return item
+        known = {**item.results, **item.args}
+        args = {p.name: known.get(p.name) for p in kernel.inputs}
+        found = [item.results[p] for p, t in args.items() if t is item.results.get(p) is not None]
+        if item.accumulate or any(id(t) in self.makers for t in found):
+            return item
+        results = {p.name: item.results[p.name] for p in kernel.outputs}
+        return replace(item, kernel=kernel, args=args, results=results)
 
     def on_new(self, item: Item) -> Item:
         """The item on the values as they were computed last."""

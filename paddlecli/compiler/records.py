@@ -10,7 +10,7 @@ from __future__ import annotations
 from struct import Struct
 
 MAGIC = b"PKPLAN\r\n"
-VERSION = 1
+VERSION = 2
 
 HEADER = Struct("<8sIIQQ")
 SECTION = Struct("<IIQQ")

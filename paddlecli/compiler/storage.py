@@ -9,12 +9,12 @@ from math import prod
 
 from paddlecli.compiler.artifact import Placement
 from paddlecli.compiler.groups import OptimizerSpec, Segment
+from paddlecli.compiler.memory import ALIGN
 from paddlecli.compiler.optimizer import slots_of
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Graph, ParameterInfo, Tensor
 from paddlecli.ops.spec import DTYPES, Spec
 
-ALIGN = 64
 AVERAGE = "average"
 """Name of the slot with a parameter's average; no rule has a slot of that name."""
 

@@ -16,11 +16,11 @@ from paddlecli.config.blocks import LOOPS, argument_faults, loop_faults, use_fau
 from paddlecli.config.calls import Call, calls_of
 from paddlecli.config.dump import writable
 from paddlecli.config.moved import key_meant, name_meant
-from paddlecli.config.nodes import DEFAULT, Node, Path, close_names, dotted, node_of
+from paddlecli.config.nodes import DEFAULT, Node, Path, close_names, dotted, kind_of, node_of
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import KINDS, Entry, calls_within
 from paddlecli.config.sections import CALL_FORM
-from paddlecli.config.translate import kind_of, translate
+from paddlecli.config.translate import translate
 from paddlecli.config.yaml_text import is_unicode
 from paddlecli.errors import ConfigError, Fault, Where
 

@@ -23,6 +23,7 @@ from paddlecli.config.shape import Form
 from paddlecli.config.yaml_text import Source, decode, is_unicode, parse, read, scalar_of
 from paddlecli.errors import Fault, Where
 
+NULL = "null"
 FormOf = Callable[[Path, Node], Form]
 _INDEX = re.compile(r"-?[0-9]+")
 _REFERENCE = re.compile(r"\$(\$)?\{([^{}]*)(\})?")
@@ -163,9 +164,10 @@ def apply_override(root: Node, override: Override, form_of: FormOf) -> list[Faul
 def _value(root: Node, path: Path, override: Override, form_of: FormOf) -> tuple[Node, list[Fault]]:
     source = override.source
     assert source is not None
-    form = form_of(path, root)
+    form, optional = form_of(path, root)
     text = override.value
-    literal = Node(text, source.origin(0), override.option, source.base)
+    nothing = optional and text == NULL
+    literal = Node(None if nothing else text, source.origin(0), override.option, source.base)
     if form == "text":
         return _marked(literal, override), []
     parsed = parse(source) if text.strip() else Node(None, source.origin(0))
@@ -335,7 +337,7 @@ class Interpolation:
 
     def _textual(self, path: Path) -> bool:
         """Whether a single value is text there, whatever it looks like."""
-        return self.form_of(path, self.root) in ("text", "text or more")
+        return self.form_of(path, self.root).takes in ("text", "text or more")
 
     def _environment(self, reference: str, path: Path, node: Node) -> Node | None:
         _, name, *default = reference.split(":", 2)
@@ -372,5 +374,5 @@ def _as_text(value: Plain) -> str:
     if isinstance(value, str):
         return value
     if value is None:
-        return "null"
+        return NULL
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -26,8 +26,8 @@ from pydantic import (
 
 from paddlecli import assets
 from paddlecli.config.nodes import Node, close_names
-from paddlecli.config.yaml_text import Source, decode, parse
-from paddlecli.errors import ConfigError, Fault, UsageError, Where
+from paddlecli.config.yaml_text import parse_file
+from paddlecli.errors import ConfigError, Fault, UsageError
 
 
 def _regular(text: str) -> str:
@@ -138,15 +138,12 @@ def load(text: str) -> ImportMap:
 
 def read(path: Path) -> ImportMap:
     """The map in a file. Raises as `load`."""
-    source = Source(str(path))
     try:
-        raw = path.read_bytes()
+        tree, faults = parse_file(path, "map")
     except OSError as error:
         raise UsageError(f"--map {path}: {error.strerror or error}") from None
-    tree = parse(source) if decode(raw, source) else None
-    faults = source.text_faults + source.schema_faults
-    if tree is None or faults:
-        raise ConfigError.of(faults or [Fault("the map is empty", Where(str(path)))], str(path))
+    if tree is None:
+        raise ConfigError.of(faults, str(path))
     try:
         return ImportMap.model_validate_json(json.dumps(tree.plain()))
     except ValidationError as error:

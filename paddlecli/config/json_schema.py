@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 
 from paddlecli import assets
 from paddlecli.config import shape
-from paddlecli.config.describe import argument_text, summary
+from paddlecli.config.describe import argument_text, field_texts, summary
 from paddlecli.config.dump import writable
 from paddlecli.config.json_parts import (
     A_REFERENCE,
@@ -166,7 +166,7 @@ class _Schema:
     def _properties(self, model: type[BaseModel], form: _Form) -> Json:
         return {
             (f.alias or n): self._described(
-                self.of(shape.field_type(f), form), f.description or "", f
+                self.of(shape.field_type(f), form), field_texts(model).get(n, ""), f
             )
             for n, f in model.model_fields.items()
         }

@@ -24,10 +24,9 @@ from paddlecli.config.compose import (
     read_override,
 )
 from paddlecli.config.dump import plain_section
-from paddlecli.config.nodes import DEFAULT, Node, Origin, Path, close_names, node_of
+from paddlecli.config.nodes import DEFAULT, Node, Origin, Path, close_names, kind_of, node_of
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.schema import Checkpoint, Predict, Train
-from paddlecli.config.translate import kind_of
 from paddlecli.config.yaml_text import Source, decode, parse, read
 from paddlecli.errors import ConfigError, Fault, Where
 

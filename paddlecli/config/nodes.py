@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -194,3 +195,21 @@ def close_names(name: str, names: list[str] | tuple[str, ...] | set[str]) -> tup
     lowered = {n.lower(): n for n in sorted(names)}
     found = get_close_matches(name.lower(), list(lowered), n=2, cutoff=0.6)
     return tuple(lowered[f] for f in found)
+
+
+def kind_of(value: Any) -> str:
+    """A value in words, for `got ...`."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "nothing"
+    words = {bool: "", int: "the number ", float: "the number ", str: "the text "}
+    return words[type(value)] + shown(value)
+
+
+def shown(value: Any) -> str:
+    """A value as it would be written, shortened."""
+    text = json.dumps(value, ensure_ascii=False) if not isinstance(value, dict | list) else "..."
+    return text if len(text) <= 60 else text[:57] + "..."

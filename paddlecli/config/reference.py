@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from paddlecli.config import shape
+from paddlecli.config.describe import field_texts
 from paddlecli.config.dump import writable
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.sections import Called, Named
@@ -57,8 +58,8 @@ section that calls something else than the inherited one (another `name`, anothe
 
 - `extends: [data/mnist, ./mine.yaml]`: a bare name is a shipped fragment or recipe, a path starts at
   the file's own folder.
-- `-o key.key=value`: the first `=` splits; a setting that takes text takes the rest literally, any
-  other reads it as YAML. `-o metrics.0=...` changes an item of a list, the number behind the last one
+- `-o key.key=value`: the first `=` splits; a setting that takes text takes the rest literally (but
+  `null`, where it may be left out), any other reads it as YAML. `-o metrics.0=...` changes an item of a list, the number behind the last one
   adds one; `-o ~key.key` removes a key; a key with a dot is quoted:
   `-o 'expect."test.loss".min=1'`.
 - `--set-file key.key=FILE`: a setting that takes text gets what the file holds, without the last
@@ -140,7 +141,7 @@ def _section(
     for name, field in model.model_fields.items():
         words = _words(shape.field_type(field), titles)
         cells = [f"`{field.alias or name}`", words, _default(model, name, field)]
-        text = " ".join((field.description or "").split())
+        text = " ".join(field_texts(model).get(name, "").split())
         yield "| " + " | ".join(c.replace("|", "\\|") for c in [*cells, text]) + " |"
     yield ""
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from paddlecli.config.nodes import kind_of
 from paddlecli.config.schema_network import NameOrNames, Names, Regularizer
 from paddlecli.config.sections import (
     Called,
@@ -23,6 +24,7 @@ from paddlecli.config.sections import (
     pick_weights,
 )
 from paddlecli.config.types import Count, Fraction, Name, Natural, NonNegative, Positive
+from paddlecli.config.words import Balanced
 
 MetricName = Annotated[
     str,
@@ -120,7 +122,7 @@ AnyOptimizer = Annotated[
 
 
 ClassWeights = Annotated[
-    Annotated[Literal["balanced"], Tag("<word>")]
+    Annotated[Balanced, Tag("<word>")]
     | Annotated[tuple[NonNegative, ...], Field(min_length=1, strict=False), Tag("<list>")]
     | Annotated[dict[Name, NonNegative], Field(min_length=1), Tag("<mapping>")],
     Discriminator(pick_weights),
@@ -205,6 +207,14 @@ class Train(Section):
     loop: Names = ()
     """Entries that one iteration runs, in order; the one training step if left out."""
 
+    @field_validator("recompute", mode="before")
+    @classmethod
+    def _recompute(cls, value: Any) -> Any:
+        if not isinstance(value, list | tuple) and value not in ("none", "auto"):
+            expected = "`none`, `auto`, or a list of patterns of layer paths such as `[stage1/*]`"
+            complain(f"`recompute` must be {expected}, got {kind_of(value)}", expected=expected)
+        return value
+
     @model_validator(mode="after")
     def _agree(self) -> Train:
         if self.shuffle == "window" and self.shuffle_buffer is None:
@@ -219,10 +229,11 @@ class Train(Section):
             complain("`accumulate` is more than the samples of a batch", "accumulate")
         if self.overfit is not None and self.limit_batches is not None:
             complain("`overfit` and `limit_batches` both say how many batches there are", "overfit")
-        if self.allow_partial and self.init_from is None:
-            complain("`allow_partial` has a meaning with `init_from` only", "allow_partial")
-        if self.init_skip and self.init_from is None:
-            complain("`init_skip` has a meaning with `init_from` only", "init_skip")
+        if "init_from" not in self.model_fields_set:  # null is from scratch after all
+            if self.allow_partial:
+                complain("`allow_partial` has a meaning with `init_from` only", "allow_partial")
+            if self.init_skip:
+                complain("`init_skip` has a meaning with `init_from` only", "init_skip")
         return self
 
 

@@ -85,7 +85,6 @@ class Section(BaseModel):
         strict=True,
         frozen=True,
         allow_inf_nan=False,
-        use_attribute_docstrings=True,
         serialize_by_alias=True,
     )
     shorthand: ClassVar[Any] = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pathlib
 import types
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, Discriminator, Tag
 from pydantic.fields import FieldInfo
@@ -123,9 +123,12 @@ def types_at(schema: type[BaseModel] | Arguments, path: Path, root: Node) -> lis
     return found
 
 
-Form = Literal["text", "text or more", "text or scalar", "value"]
-"""What a setting takes: text only; text, or a list or mapping; text, or another scalar too; no
-text."""
+class Form(NamedTuple):
+    """What a setting takes: text only; text, or a list or mapping; text, or another scalar too; no
+    text. ``optional``: it may be left out with `null`."""
+
+    takes: Literal["text", "text or more", "text or scalar", "value"]
+    optional: bool = False
 
 
 def form_of(schema: type[BaseModel], path: Path, root: Node) -> Form:
@@ -133,13 +136,16 @@ def form_of(schema: type[BaseModel], path: Path, root: Node) -> Form:
     environment) is read as that."""
     node = root.at(path[:-1])
     parents = types_at(schema, path[:-1], root)
-    found = [bare(b) for p in parents for t in below(p, path[-1], node) for b in _all(t)]
+    types_ = [t for p in parents for t in below(p, path[-1], node)]
+    found = [bare(b) for t in types_ for b in _all(t)]
+    optional = any(type(None) in get_args(bare(t)) for t in types_)
     textual = [t in (str, pathlib.Path) or get_origin(t) is Literal for t in found]
     if not any(textual):
-        return "value"
+        return Form("value", optional)
     if all(textual):
-        return "text"
-    return "text or scalar" if any(t in (int, float, bool) for t in found) else "text or more"
+        return Form("text", optional)
+    scalar = any(t in (int, float, bool) for t in found)
+    return Form("text or scalar" if scalar else "text or more", optional)
 
 
 def _all(annotation: Any) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from paddlecli.config import shape
 from paddlecli.config.moved import key_meant
-from paddlecli.config.nodes import Node, Path, close_names, dotted
+from paddlecli.config.nodes import Node, Path, close_names, dotted, kind_of, shown
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.yaml_text import scalar_of
 from paddlecli.errors import Fault
@@ -211,24 +210,6 @@ def _elsewhere(name: str) -> str:
             if name in shape.keys_of(annotation, None):
                 return f"`{name}` belongs to `{section}`"
     return ""
-
-
-def kind_of(value: Any) -> str:
-    """A value in words, for `got ...`."""
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    if value is None:
-        return "nothing"
-    words = {bool: "", int: "the number ", float: "the number ", str: "the text "}
-    return words[type(value)] + shown(value)
-
-
-def shown(value: Any) -> str:
-    """A value as it would be written, shortened."""
-    text = json.dumps(value, ensure_ascii=False) if not isinstance(value, dict | list) else "..."
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _as_written(node: Node) -> str:

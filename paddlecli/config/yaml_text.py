@@ -198,6 +198,20 @@ class _Loader(yaml.SafeLoader):
 _Loader.yaml_implicit_resolvers = {}
 
 
+def parse_file(path: FilePath, what: str = "file") -> tuple[Node | None, list[Fault]]:
+    """The tree in a file that is no recipe, and what is wrong with its text: one of the two is empty.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    source = Source(str(path))
+    tree = parse(source) if decode(path.read_bytes(), source) else None
+    faults = source.text_faults + source.schema_faults
+    if tree is None and not faults:
+        faults = [Fault(f"the {what} is empty", Where(str(path)))]
+    return (None if faults else tree), faults
+
+
 def parse(source: Source) -> Node | None:
     """The tree of the source's text, None (and faults) where there is none to be had."""
     try:

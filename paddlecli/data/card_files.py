@@ -20,9 +20,7 @@ Count = Annotated[int, Field(ge=0)]
 class CardModel(BaseModel):
     """Base of all parts of a card."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Content(CardModel):

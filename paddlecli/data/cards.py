@@ -24,7 +24,7 @@ from pydantic import Field, ValidationError, model_validator
 from paddlecli import assets
 from paddlecli.config.nodes import Node
 from paddlecli.config.registry import DATASETS, READERS
-from paddlecli.config.yaml_text import Source, decode, parse
+from paddlecli.config.yaml_text import parse_file
 from paddlecli.data.card_files import (
     AnySource,
     CardFile,
@@ -34,7 +34,7 @@ from paddlecli.data.card_files import (
     UrlSource,
 )
 from paddlecli.data.spec import FieldSpec, Preprocess
-from paddlecli.errors import ConfigError, DataError, Fault, Where
+from paddlecli.errors import ConfigError, DataError, Fault
 
 if TYPE_CHECKING:
     from paddlecli.data.readers.base import Reader
@@ -261,15 +261,12 @@ def read_card(path: Path) -> Card:
     Raises:
         ConfigError: lists every fault with file, line and column.
     """
-    source = Source(str(path))
     try:
-        raw = path.read_bytes()
+        tree, faults = parse_file(path, "card")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    tree = parse(source) if decode(raw, source) else None
-    faults = source.text_faults + source.schema_faults
-    if tree is None or faults:
-        raise ConfigError.of(faults or [Fault("the card is empty", Where(str(path)))], str(path))
+    if tree is None:
+        raise ConfigError.of(faults, str(path))
     try:
         return Card.model_validate_json(json.dumps(tree.plain()))
     except ValidationError as error:

@@ -17,6 +17,7 @@ from paddlecli.config.registry import DATASETS
 from paddlecli.data.columns import Column, Dataset, Split
 from paddlecli.data.opening import open_with, reader_of
 from paddlecli.data.own.frame import SHOWN, Frame
+from paddlecli.data.own.look_facts import brief
 from paddlecli.data.own.reader import OwnReader
 from paddlecli.data.spec import FieldSpec, Role
 from paddlecli.errors import ConfigError, DataError
@@ -209,7 +210,7 @@ def _told(about: Plain) -> str:
         )
     if "counts" in about:
         most = sorted(about["counts"].items(), key=lambda kv: -kv[1])
-        shown = ", ".join(f"{n} {c:,}" for n, c in most[:SHOWN])
+        shown = ", ".join(f"{brief(n)} {c:,}" for n, c in most[:SHOWN])
         parts.append(shown + (", ..." if len(most) > SHOWN else ""))
     if "lengths" in about:
         n = about["lengths"]
@@ -241,14 +242,15 @@ def _balance(data: Dataset) -> Iterator[str]:
             names = spec.names or tuple(map(str, range(spec.classes)))
             absent = [n for n, c in zip(names, counts, strict=True) if not c]
             if absent:
-                shown = ", ".join(absent[:SHOWN]) + (", ..." if len(absent) > SHOWN else "")
+                shown = ", ".join(map(brief, absent[:SHOWN])) + (
+                    ", ..." if len(absent) > SHOWN else ""
+                )
                 yield f"{name}: no row of {spec.name} {shown}"
             seen = counts[counts > 0]
             if seen.size > 1 and seen.max() >= 10 * seen.min():
-                yield (
-                    f"{name}: {spec.name} {names[int(counts.argmax())]} has {int(seen.max()):,} rows, "
-                    f"{names[int(np.flatnonzero(counts == seen.min())[0])]} {int(seen.min()):,}"
-                )
+                most = brief(names[int(counts.argmax())])
+                least = brief(names[int(np.flatnonzero(counts == seen.min())[0])])
+                yield f"{name}: {spec.name} {most} has {seen.max():,} rows, {least} {seen.min():,}"
 
 
 def _alike(spec: FieldSpec) -> Iterator[str]:
@@ -257,7 +259,8 @@ def _alike(spec: FieldSpec) -> Iterator[str]:
         same.setdefault(name.casefold(), []).append(name)
     for names in same.values():
         if len(names) > 1:
-            yield f"classes of {spec.name} that only their case tells apart: {', '.join(names)}"
+            shown = ", ".join(map(brief, names))
+            yield f"classes of {spec.name} that only their case tells apart: {shown}"
 
 
 # -- rows that come again -----------------------------------------------------------------------------

@@ -27,10 +27,6 @@ class Preprocess:
     shift: float = 0.0
     channels: tuple[tuple[float, float], ...] = ()
 
-    def is_affine(self) -> bool:
-        """True if more than a cast is asked for."""
-        return self.scale != 1.0 or self.shift != 0.0 or bool(self.channels)
-
 
 @dataclass(frozen=True)
 class FieldSpec:

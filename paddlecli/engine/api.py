@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddlecli import settings
 from paddlecli.config import load
-from paddlecli.config.plugins import load_code
+from paddlecli.config.plugins import CodeFile, load_code
 from paddlecli.config.recipe import Recipe
 from paddlecli.engine import rundir
 from paddlecli.engine.display import Copied, Display, choose
@@ -26,6 +26,7 @@ from paddlecli.errors import PaddleCliError, UsageError
 if TYPE_CHECKING:
     from paddlecli.engine.dryrun import DryRun
     from paddlecli.engine.evaluate import Evaluation
+    from paddlecli.engine.modeldir import Model
     from paddlecli.engine.options import Options
     from paddlecli.engine.predict import Predictions
 
@@ -174,6 +175,19 @@ def _run(run: Run) -> RunDir:
     return run if isinstance(run, RunDir) else rundir.find(str(run))
 
 
+def _model(run: Run, files: tuple[CodeFile, ...], top: int | None) -> Model:
+    """The saved model of a run; `top` instead of the recipe's number of classes that are listed."""
+    from paddlecli.engine.predict import model_of
+
+    model = model_of(str(run.path if isinstance(run, RunDir) else run), files)
+    return model if top is None else replace(model, report={**model.report, "top": top})
+
+
+def _pairs(fields: Mapping[str, Any] | Sequence[str]) -> Sequence[str]:
+    """Fields as the command line would have them."""
+    return [f"{k}={_text(v)}" for k, v in fields.items()] if isinstance(fields, Mapping) else fields
+
+
 def _text(value: Any) -> str:
     """A field's value as the command line would have it."""
     if isinstance(value, str):
@@ -287,23 +301,16 @@ def predict(
         UsageError: nothing to predict, or it does not fit the model.
     """
     from paddlecli.engine import stored
-    from paddlecli.engine.predict import Predictions, Predictor, album_of, model_of, records_of
+    from paddlecli.engine.predict import Predictions, Predictor, album_of, records_of
 
     files = load_code(code)
-    pairs = (
-        [f"{k}={_text(v)}" for k, v in fields.items()] if isinstance(fields, Mapping) else fields
-    )
-    model = model_of(
-        run if isinstance(run, str) else str(run.path if isinstance(run, RunDir) else run), files
-    )
-    if top is not None:
-        model = replace(model, report={**model.report, "top": top})
+    model = _model(run, files, top)
     with stored.asking(model.report, files):
         records = records_of(
-            model, [str(p) for p in inputs], pairs, texts, arrays, save_preprocessed,
-            [str(p) for p in lists], recursive, samples,
+            model, list(map(str, inputs)), _pairs(fields), texts, arrays, save_preprocessed,
+            list(map(str, lists)), recursive, samples,
         )  # fmt: skip
     records = stored.asked(model.report, files, records)
     with settings.flags(threads=threads, device=device):
         predictor = Predictor(model, batch_size=batch_size, seed=seed)
-    return Predictions(predictor, records, album_of(predictor, pictures, grid))
+    return Predictions(predictor, records, album_of(predictor, pictures, grid, samples or 0))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from paddlecli.config.recipe import Recipe
+from paddlecli.config.words import BALANCED
 from paddlecli.data.columns import Dataset
 from paddlecli.data.spec import FieldSpec
 from paddlecli.engine.prepare import data_of
 from paddlecli.errors import ConfigError
 
-BALANCED = "balanced"
 _KEY = ("train", "class_weights")
 _SHOWN = 12
 
@@ -42,7 +42,9 @@ def class_counts(recipe: Recipe, data: Dataset) -> np.ndarray[tuple[int], np.dty
     """
     label = _label(recipe, data)
     values = data["train"].columns[label.name].values.reshape(-1)
-    return np.bincount(values, minlength=label.classes or 0).astype(np.int64)
+    classes = label.classes or 0
+    known = values[(values >= 0) & (values < classes)]  # others are left out of the loss
+    return np.bincount(known, minlength=classes).astype(np.int64)
 
 
 def _label(recipe: Recipe, data: Dataset) -> FieldSpec:

@@ -18,6 +18,7 @@ from paddlecli.data.opening import open_dataset
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.engine.machine import Machine, ProfileRow
 from paddlecli.engine.modeldir import restricted
+from paddlecli.engine.passes import passes_for
 from paddlecli.engine.prepare import fields_of, prepare
 from paddlecli.engine.rates import LearningRates
 from paddlecli.engine.requests import Call, Maker
@@ -110,7 +111,7 @@ def _forward(recipe: Recipe, spec: DatasetSpec) -> tuple[Graph, Artifact, tuple[
     name = graph.roles.get("predict")
     if name is None:
         raise ConfigError(f"{recipe.source or recipe.name}: this network has no outputs to predict")
-    artifact = compile_graph(restricted(graph, ("predict",)))
+    artifact = compile_graph(restricted(graph, ("predict",)), passes=passes_for())
     return graph, artifact, (Call(artifact.entries[name]),)
 
 

@@ -91,7 +91,7 @@ class Progress:
     @property
     def steps(self) -> int:
         """Steps of the whole training."""
-        return self._trainer.total_steps
+        return self._trainer.due.steps
 
     @property
     def epoch(self) -> int:

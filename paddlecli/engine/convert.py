@@ -18,7 +18,8 @@ from paddlecli.config.import_map import ImportMap, Rule
 from paddlecli.config.nodes import close_names
 from paddlecli.engine import modeldir
 from paddlecli.engine.checkpoint import MODEL, NOTE
-from paddlecli.engine.files import saving
+from paddlecli.engine.files import replace, saving
+from paddlecli.engine.fitting import Misfit, Shapes, shape_text, table
 from paddlecli.engine.foreign import Weights
 from paddlecli.errors import RunError
 
@@ -27,38 +28,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from paddlecli.data.columns import Dataset
+    from paddlecli.engine.fitting import Arrays
     from paddlecli.graph.ir import Graph
 
-    Arrays = Mapping[str, NDArray[np.generic]]
 
 SUFFIX = ".safetensors"
-_SHOWN = 50
-"""Rows of a table."""
 _NO_DISK = "make room, or write somewhere else"
-
-
-@dataclass(frozen=True)
-class Misfit:
-    """One thing that does not fit.
-
-    what: `left over` (no rule, or no array of the network has that name), `twice` (another array became it), `shape`, `type`,
-    or `missing` (no array of the file became it). Names and shapes are None where there are none; `near` is a name that may
-    have been meant.
-    """
-
-    what: str
-    source: str | None
-    source_shape: tuple[int, ...] | None
-    target: str | None
-    target_shape: tuple[int, ...] | None
-    near: str = ""
-
-    def row(self) -> tuple[str, ...]:
-        """Cells of the table."""
-        return (
-            self.what, self.source or "-", _shape(self.source_shape),
-            self.target or "-", _shape(self.target_shape), self.near,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,13 +51,7 @@ class Converted:
     left: Sequence[str]
 
 
-def shapes_of(graph: Graph) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of all arrays that a network keeps."""
-    tensors = {**graph.parameters, **graph.states}
-    return {n: tuple(d.coefficient for d in t.spec.shape) for n, t in tensors.items()}
-
-
-def convert(weights: Weights, rules: ImportMap, wanted: Mapping[str, tuple[int, ...]]) -> Converted:
+def convert(weights: Weights, rules: ImportMap, wanted: Shapes) -> Converted:
     """The arrays of a file as those of a network.
 
     Raises:
@@ -100,9 +69,7 @@ def convert(weights: Weights, rules: ImportMap, wanted: Mapping[str, tuple[int, 
     return found
 
 
-def match(
-    weights: Weights, rules: ImportMap, wanted: Mapping[str, tuple[int, ...]]
-) -> tuple[Converted, list[Misfit]]:
+def match(weights: Weights, rules: ImportMap, wanted: Shapes) -> tuple[Converted, list[Misfit]]:
     """What fits, and what does not."""
     taking = _Taking(wanted)
     for name, array in weights.arrays.items():
@@ -118,7 +85,7 @@ def match(
 class _Taking:
     """The arrays of a network as they are filled, one array of a file after the other."""
 
-    def __init__(self, wanted: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(self, wanted: Shapes) -> None:
         self.wanted = wanted
         self.arrays: dict[str, NDArray[np.generic]] = {}
         self.sources: dict[str, str] = {}
@@ -185,22 +152,14 @@ def refusal(path: Path, misfits: Sequence[Misfit], fitting: int, wanted: int) ->
         kinds[misfit.what] = kinds.get(misfit.what, 0) + 1
     counted = ", ".join(f"{n} {what}" for what, n in kinds.items())
     head = f"{path}: the weights do not fit the network: {counted}"
-    rows = [m.row() for m in misfits[:_SHOWN]]
-    rows.insert(0, ("", "in the file", "shape", "here", "shape", "near"))
-    widths = [max(len(row[i]) for row in rows) for i in range(6)]
-    lines = [
-        ("  " + "  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True))).rstrip()
-        for row in rows
-    ]
-    if len(misfits) > _SHOWN:
-        lines.append(f"  ... and {len(misfits) - _SHOWN} more")
+    rows = [
+        (m.what, m.source or "-", shape_text(m.source_shape), m.target or "-", shape_text(m.target_shape), m.near)
+        for m in misfits
+    ]  # fmt: skip
+    lines = table(("", "in the file", "shape", "here", "shape", "near"), rows)
     some = "is it the network that you mean? its arguments are changed with -o model.NAME=VALUE"
     hint = f"{fitting} of {wanted} fit; {some}" if fitting else f"not one array fits: {some}"
     return RunError("\n".join([head, *lines]), hint=hint)
-
-
-def _shape(shape: tuple[int, ...] | None) -> str:
-    return "-" if shape is None else "x".join(map(str, shape)) or "one number"
 
 
 def other_classes(misfits: Sequence[Misfit], classes: int) -> int | None:
@@ -214,15 +173,6 @@ def other_classes(misfits: Sequence[Misfit], classes: int) -> int | None:
             if less == [classes] and len(more) == 1:
                 found.add(more[0])
     return found.pop() if len(found) == 1 else None
-
-
-def check_finite(weights: Weights) -> None:
-    """Raises RunError where an array holds numbers that are not finite."""
-    import numpy as np
-
-    for name, array in weights.arrays.items():
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise RunError(f"{weights.path}: {name} holds numbers that are not finite")
 
 
 def write(
@@ -245,20 +195,12 @@ def write(
 
 
 def _save(place: Path, arrays: Arrays, choice: str) -> None:
-    """Writes the arrays at one stroke; they are not held twice."""
     import numpy as np
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     plain = {n: np.ascontiguousarray(a, dtype=np.float32) for n, a in arrays.items()}
-    temporary = place.with_name(f".{place.name}.tmp")
-    with saving(place, _NO_DISK):
-        try:
-            save_file(
-                plain, temporary, {NOTE: json.dumps({"choice": choice, "step": 0}, sort_keys=True)}
-            )
-            temporary.replace(place)
-        finally:
-            temporary.unlink(missing_ok=True)
+    note = {NOTE: json.dumps({"choice": choice, "step": 0}, sort_keys=True)}
+    replace(place, save(plain, note), hint=_NO_DISK)
 
 
 def report(weights: Weights, found: Converted, rules: str, to: str, place: Path) -> dict[str, Any]:

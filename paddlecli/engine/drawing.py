@@ -30,7 +30,7 @@ class Images(Callback):
         """Finds out how the output is drawn.
 
         Raises:
-            ConfigError: it is no picture.
+            ConfigError: it is no picture, or too many are asked for.
         """
         from paddlecli.engine.pictures import Picture
 
@@ -42,11 +42,16 @@ class Images(Callback):
                 f"the callback `images`: the output `{name}` is {spec}, and nothing says how to draw it",
                 hint="say which values are black and white: `predict: {pictures: {low: 0, high: 1}}`",
             )
+        if self._count > picture.most:
+            raise ConfigError(
+                f"the callback `images`: {self._count:,} pictures are too many for a grid, at most {picture.most:,} fit"
+            )
         self._picture = picture
 
     def after_step(self, training: Progress) -> None:
         """Draws, and logs the values."""
-        from paddlecli.engine.pictures import save, spread
+        from paddlecli.engine.picture_metrics import spread
+        from paddlecli.engine.pictures import save
 
         rows = training.outputs(self._count).get(self._picture.output)
         if rows is None:  # a signal: the training ends here

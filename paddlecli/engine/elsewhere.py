@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paddlecli.config.import_map import ImportMap
-from paddlecli.engine.convert import Converted, convert, match, other_classes, shapes_of
+from paddlecli.engine.convert import Converted, convert, match, other_classes
+from paddlecli.engine.fitting import shapes_of
 from paddlecli.engine.foreign import Weights
 from paddlecli.errors import UsageError
 
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
     from paddlecli.data.columns import Dataset
     from paddlecli.graph.ir import Graph
 
-_CLASSES = 1000
-"""Of ImageNet: what is tried first."""
+_ANY = 2
+"""Classes of the network that is laid beside the file first; how many it should have shows in what does
+not fit."""
 
 
 def network(name: str, data: Dataset, overrides: Sequence[str] = ()) -> Graph:
@@ -53,17 +55,28 @@ def for_name(
             f"--to {name}: the map has no `transforms`, so the inputs of the network are not known",
             hint="give a recipe instead: --to RECIPE",
         )
-    names = [str(i) for i in range(_CLASSES)] if labels is None else _lines(labels)
+    names = _numbers(_ANY) if labels is None else _lines(labels)
     data = pictures(rules.transforms, names)
     graph = network(name, data, overrides)
+    width = _classes(graph)
     _, misfits = match(weights, rules, shapes_of(graph))
-    other = other_classes(misfits, len(names))
-    if other is not None and labels is not None:
-        raise UsageError(f"{labels}: {len(names)} names, the weights are for {other} classes")
-    if other is not None:
-        data = pictures(rules.transforms, [str(i) for i in range(other)])
+    classes = other_classes(misfits, width) or width
+    if labels is not None and classes != len(names):
+        raise UsageError(f"{labels}: {len(names)} names, the weights are for {classes} classes")
+    if classes != len(names):
+        data = pictures(rules.transforms, _numbers(classes))
         graph = network(name, data, overrides)
     return convert(weights, rules, shapes_of(graph)), graph, data
+
+
+def _numbers(count: int) -> list[str]:
+    return [str(i) for i in range(count)]
+
+
+def _classes(graph: Graph) -> int:
+    """Of the network's first output, whose last dimension they are."""
+    outputs = graph.entries[graph.roles["predict"]].outputs
+    return next(iter(outputs.values())).spec.shape[-1].coefficient
 
 
 def _lines(path: Path) -> list[str]:

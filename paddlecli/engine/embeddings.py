@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paddlecli.data.entities import Entities
-from paddlecli.engine.files import replace
+from paddlecli.engine.files import ELSEWHERE, replace
 from paddlecli.engine.modeldir import Model
 from paddlecli.errors import DataError, UsageError
 from paddlecli.graph.ir import Graph, flat
@@ -26,37 +26,43 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Near:
-    """A word and the cosine of its vector with another."""
+    """The name of a row and the cosine of its vector with another."""
 
-    word: str
+    name: str
     cosine: float
 
     def as_dict(self) -> dict[str, Any]:
         """The pair as plain data."""
-        return {"word": self.word, "cosine": self.cosine}
+        return {"name": self.name, "cosine": self.cosine}
 
 
 class Table:
-    """A table of vectors with the words of its rows.
+    """A table of vectors with the names of its rows.
 
     Args:
         name: of the parameter.
-        words: by row.
-        vectors: [words, width].
+        names: words, titles of films and so on, by row.
+        vectors: [names, width].
+        entities: the things that the rows are about, in the rows' order; None for words.
     """
 
-    def __init__(self, name: str, words: Sequence[str], vectors: Vectors) -> None:
-        self.name, self.words, self.vectors = name, tuple(words), vectors
+    def __init__(
+        self, name: str, names: Sequence[str], vectors: Vectors, entities: Entities | None = None
+    ) -> None:
+        self.name, self.names, self.vectors = name, tuple(names), vectors
+        self.entities = entities
+        self.what = "word" if entities is None else entities.name
+        """What one row is about: `word`, `film`, `user`."""
 
     @cached_property
     def _rows(self) -> dict[str, int]:
-        return {word: i for i, word in reversed(list(enumerate(self.words)))}
+        return {name: i for i, name in reversed(list(enumerate(self.names)))}
 
     @cached_property
     def _folded(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
-        for row, word in enumerate(self.words):
-            found.setdefault(word.casefold(), []).append(row)
+        for row, name in enumerate(self.names):
+            found.setdefault(name.casefold(), []).append(row)
         return found
 
     @cached_property
@@ -65,34 +71,44 @@ class Table:
         lengths = np.linalg.norm(self.vectors.astype(np.float64), axis=1, keepdims=True)
         return np.asarray(self.vectors / np.maximum(lengths, 1e-30), np.float32)
 
-    def row(self, word: str) -> int:
-        """The row of a word.
+    @cached_property
+    def _by_id(self) -> dict[int, int]:
+        rows = () if self.entities is None else self.entities.rows
+        return {int(known["id"]): row for row, known in enumerate(rows)}
+
+    def row(self, name: str) -> int:
+        """The row of a word; of other things also by number, or by a part of a name that only one has.
 
         Raises:
-            DataError: there is none; names near ones.
+            DataError: there is none, or there are several; names near ones.
         """
-        if word in self._rows:
-            return self._rows[word]
-        folded = self._folded.get(word.casefold(), [])
+        if self.entities is not None:
+            label = self._folded.get(name.strip().casefold(), [])
+            if len(label) == 1:
+                return label[0]
+            return self._by_id[int(self.entities.find(name)["id"])]
+        if name in self._rows:
+            return self._rows[name]
+        folded = self._folded.get(name.casefold(), [])
         if len(folded) == 1:
             return folded[0]
         from paddlecli.config.nodes import close_names
 
-        near = close_names(word, self.words)
-        meant = f"did you mean {', '.join(near)}?" if near else f"there are {len(self.words)} words"
-        raise DataError(f"{word!r} has no vector in the table {self.name}: {meant}")
+        near = close_names(name, self.names)
+        meant = f"did you mean {', '.join(near)}?" if near else f"there are {len(self.names)} words"
+        raise DataError(f"{name!r} has no vector in the table {self.name}: {meant}")
 
     def similarity(self, one: str, other: str) -> float:
-        """The cosine of two words' vectors."""
+        """The cosine of two rows' vectors."""
         return float(self.units[self.row(one)] @ self.units[self.row(other)])
 
-    def neighbors(self, word: str, top: int = 10) -> list[Near]:
-        """The words whose vectors are nearest to a word's, itself left out."""
-        row = self.row(word)
+    def neighbors(self, name: str, top: int = 10) -> list[Near]:
+        """The rows whose vectors are nearest to one's, itself left out."""
+        row = self.row(name)
         return self._nearest(self.units[row], {row}, top)
 
     def analogy(self, a: str, b: str, c: str, top: int = 10) -> list[Near]:
-        """Words that are to c what b is to a: nearest to b - a + c of unit length; these left out."""
+        """Rows that are to c what b is to a: nearest to b - a + c of unit length; these left out."""
         rows = [self.row(w) for w in (a, b, c)]
         first, second, third = self.units[rows]
         return self._nearest(second - first + third, set(rows), top)
@@ -101,23 +117,23 @@ class Table:
         length = max(float(np.linalg.norm(vector)), 1e-30)
         cosines = self.units @ (vector / length)
         best = [i for i in np.argsort(-cosines, kind="stable").tolist() if i not in without]
-        return [Near(self.words[i], float(cosines[i])) for i in best[:top]]
+        return [Near(self.names[i], float(cosines[i])) for i in best[:top]]
 
-    def chosen(self, words: Sequence[str], count: int) -> tuple[list[str], Vectors]:
-        """These words with their vectors; without any the first `count`, which are the most
+    def chosen(self, names: Sequence[str], count: int) -> tuple[list[str], Vectors]:
+        """These rows' names with their vectors; without any the first `count`, which are the most
         frequent in vocabularies by falling count."""
-        rows = [self.row(w) for w in words] or list(range(min(count, len(self.words))))
-        return [self.words[i] for i in rows], self.vectors[rows]
+        rows = [self.row(n) for n in names] or list(range(min(count, len(self.names))))
+        return [self.names[i] for i in rows], self.vectors[rows]
 
 
 def tables(model: Model) -> dict[str, Table]:
     """The tables of a model whose rows have names, in the order of their first use."""
     found: dict[str, Table] = {}
     for parameter, field in _uses(model.graph):
-        words = _words(model.preprocessing, field)
-        vectors = model.values[parameter]
-        if parameter not in found and words is not None and len(words) == len(vectors):
-            found[parameter] = Table(parameter, words, np.asarray(vectors, np.float32))
+        vectors = np.asarray(model.values[parameter], np.float32)
+        table = _named(parameter, vectors, model.preprocessing, field)
+        if parameter not in found and table is not None:
+            found[parameter] = table
     return found
 
 
@@ -146,27 +162,36 @@ def _uses(graph: Graph) -> Iterable[tuple[str, str]]:
                 yield node.args["w"].name, node.args["ids"].name.partition("@")[0]
 
 
-def _words(preprocessing: Mapping[str, Any], field: str) -> Sequence[str] | None:
-    """What the ids of a field stand for; None where they have no names."""
+def _named(
+    parameter: str, vectors: Vectors, preprocessing: Mapping[str, Any], field: str
+) -> Table | None:
+    """The table with the names of what the ids of a field stand for; None where they have none."""
     known = next((f for f in preprocessing["fields"] if f["name"] == field), None)
     vocabularies = preprocessing.get("vocabularies", {})
+    words: Sequence[str] | None = None
     if known is not None and known.get("vocabulary") in vocabularies:
-        return vocabularies[known["vocabulary"]]["words"]  # type: ignore[no-any-return]
-    for pipeline in preprocessing.get("pipelines", ()):
+        words = vocabularies[known["vocabulary"]]["words"]
+    for pipeline in preprocessing.get("pipelines", ()) if words is None else ():
         if pipeline["name"] != field or len(pipeline["parts"]) != 1:
             continue
         for step in pipeline["parts"][0]["steps"]:
             state = step["state"]
             if "table" in state and step["name"] != "predicate":
-                return vocabularies[state["table"]]["words"]  # type: ignore[no-any-return]
-            if "entities" in state and step["arguments"].get("give", "id") == "id":
-                return _labels(Entities.of(preprocessing["entities"][state["entities"]]), known)
-    return None
+                words = vocabularies[state["table"]]["words"]
+            elif "entities" in state and step["arguments"].get("give", "id") == "id":
+                return _about(
+                    parameter, vectors, Entities.of(preprocessing["entities"][state["entities"]])
+                )
+    fits = words is not None and len(words) == len(vectors)
+    return Table(parameter, words, vectors) if words is not None and fits else None
 
 
-def _labels(entities: Entities, field: Mapping[str, Any] | None) -> list[str]:
-    size = (field or {}).get("classes") or max(entities.by_id) + 1
-    return [entities.label(i) for i in range(size)]
+def _about(parameter: str, vectors: Vectors, entities: Entities) -> Table | None:
+    """The rows of numbers that stand for something; those of other numbers never trained."""
+    ids = [int(row["id"]) for row in entities.rows]
+    if max(ids, default=0) >= len(vectors):
+        return None
+    return Table(parameter, [entities.label(i) for i in ids], vectors[ids], entities)
 
 
 # -- two dimensions -------------------------------------------------------------------------------
@@ -232,12 +257,13 @@ def _affinities(x: NDArray[np.float64], perplexity: float) -> NDArray[np.float64
 
 
 def picture(
-    words: Sequence[str], points: NDArray[np.float64], path: Path, size: int = 1000
+    names: Sequence[str], points: NDArray[np.float64], path: Path, size: int = 1000
 ) -> None:
-    """Writes a PNG with every word at its point.
+    """Writes a PNG with every name at its point.
 
     Raises:
-        RunError: it cannot be written.
+        ResourceError: the disk is full.
+        RunError: it cannot be written for another reason.
     """
     import io
 
@@ -249,23 +275,25 @@ def picture(
     places = margin + (points - low) / span * (size - 2 * margin)
     image = Image.new("RGB", (size, size), "white")
     draw = ImageDraw.Draw(image)
-    for word, (x, y) in zip(words, places.tolist(), strict=True):
+    for name, (x, y) in zip(names, places.tolist(), strict=True):
         top = size - y
         draw.ellipse((x - 3, top - 3, x + 3, top + 3), fill=(31, 119, 180))
-        draw.text((x + 5, top - 6), word.encode("ascii", "replace").decode(), fill="black")
+        draw.text((x + 5, top - 6), name.encode("ascii", "replace").decode(), fill="black")
     out = io.BytesIO()
     image.save(out, "PNG")
-    replace(path, out.getvalue())
+    replace(path, out.getvalue(), hint=ELSEWHERE)
 
 
 def export(table: Table, path: Path) -> None:
-    """Writes the vectors in word2vec's text format: how many and how wide, then a word and its
-    numbers a line. White space in words becomes `_`.
+    """Writes the vectors in word2vec's text format: how many and how wide, then a name and its
+    numbers a line. White space in names becomes `_`.
 
     Raises:
-        RunError: it cannot be written.
+        ResourceError: the disk is full.
+        RunError: it cannot be written for another reason.
     """
-    lines = [f"{len(table.words)} {table.vectors.shape[1]}"]
-    for word, row in zip(table.words, table.vectors, strict=True):
-        lines.append(" ".join(["_".join(word.split()), *(f"{v:.9g}" for v in row.tolist())]))
-    replace(path, ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
+    lines = [f"{len(table.names)} {table.vectors.shape[1]}"]
+    for name, row in zip(table.names, table.vectors, strict=True):
+        lines.append(" ".join(["_".join(name.split()), *(f"{v:.9g}" for v in row.tolist())]))
+    text = "\n".join(lines) + "\n"
+    replace(path, text.encode("utf-8", "backslashreplace"), hint=ELSEWHERE)

@@ -18,6 +18,7 @@ from paddlecli.engine.files import flagged
 from paddlecli.engine.interrupts import Signals, Worker
 from paddlecli.engine.machine import Machine
 from paddlecli.engine.outside import outside_of
+from paddlecli.engine.passes import passes_for
 from paddlecli.engine.prepare import data_of, evaluated
 from paddlecli.engine.rundir import RunDir
 from paddlecli.errors import ConfigError, Interrupted, MetricError, UsageError
@@ -109,7 +110,7 @@ def evaluate(
         say(
             f"note: train.overfit evaluates the training samples; --split {chosen.name} takes the split itself"
         )
-    artifact = compile_graph(modeldir.restricted(model.graph, ("evaluate",)))
+    artifact = compile_graph(modeldir.restricted(model.graph, ("evaluate",)), passes=passes_for())
     machine = Machine(artifact, threads=threads)
     machine.write(model.values)
     size = batch_size or recipe.train.batch_size

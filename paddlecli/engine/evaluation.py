@@ -14,7 +14,7 @@ from paddlecli.data.spec import DatasetSpec
 from paddlecli.engine.averages import Averages, by_iteration, keys_of
 from paddlecli.engine.machine import Machine, Outcome
 from paddlecli.engine.outside import Feeder, Outside
-from paddlecli.engine.requests import Call, Maker, Pace, Work
+from paddlecli.engine.requests import Call, Maker, Pace, Work, axis_rows
 
 T = TypeVar("T")
 Runner = Callable[[Callable[[], Outcome]], Outcome]
@@ -45,6 +45,8 @@ class Evaluator:
         self._maker = Maker(machine.artifact, [Call(entry)], spec, split, batch_size)
         self._keys = keys_of(self._maker.calls)
         self._order = np.arange(len(split), dtype=np.int64)
+        rows = axis_rows(machine.artifact, spec, split)
+        self._edges = {axis: np.append(0, np.cumsum(n)) for axis, n in rows.items()}
         self._batches = -(-len(split) // batch_size)
         self._pace = Pace()
         self.outside = outside
@@ -56,9 +58,11 @@ class Evaluator:
         return means | {f"{name}_batch_mean" for name in means} | counted
 
     def _by_sample(self, work: Work, batch: int) -> Work:
-        """The request with random numbers by the sample's place in the split, whatever the size of a batch."""
+        """The request with random numbers by the sample's place in the split, whatever the size of a batch; those of
+        sequences by their rows' places."""
         firsts = work.starts + batch * self._maker.batch_size
-        return replace(work, steps=np.zeros_like(work.steps), firsts=firsts)
+        rows = {axis: edges[firsts] for axis, edges in self._edges.items()}
+        return replace(work, steps=np.zeros_like(work.steps), firsts=firsts, axis_firsts=rows)
 
     def measure(
         self,

@@ -22,6 +22,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 _GO_ON = "make room and continue with `paddlecli train --resume`; what was saved before is intact"
+ELSEWHERE = "make room, or choose another place"
+"""The hint for files that a user asked for by name."""
 
 
 def now(parts: Literal["seconds", "milliseconds"] = "seconds") -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from paddlecli import settings
 from paddlecli.config.load import load_recipe
 from paddlecli.config.recipe import Recipe
+from paddlecli.config.words import BALANCED
 from paddlecli.data.columns import Dataset
 from paddlecli.engine import (
     balance,
@@ -129,7 +130,7 @@ def changes(run: RunDir, recipe: Recipe) -> list[str]:
     for values in (old, new):
         # written out when the run was started
         _cut(values, "train.init_from")
-    if new.get("train", {}).get("class_weights") == balance.BALANCED:
+    if new.get("train", {}).get("class_weights") == BALANCED:
         for values in (old, new):
             _cut(values, "train.class_weights")
     odd = sorted(_differing(old, new))

@@ -14,6 +14,15 @@ from paddlecli.config.nodes import close_names
 from paddlecli.config.recipe import Recipe
 from paddlecli.engine import foreign, modeldir, rundir
 from paddlecli.engine.checkpoint import MODEL
+from paddlecli.engine.fitting import (
+    Misfit,
+    beside,
+    check_finite,
+    compare,
+    shape_text,
+    shapes_of,
+    table,
+)
 from paddlecli.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
@@ -23,25 +32,8 @@ if TYPE_CHECKING:
     from paddlecli.graph.ir import Graph
 
 _KEY = ("train", "init_from")
-_SHOWN = 50  # rows of a table
 _LISTED = 12  # names in a line
 _NOTHING_FITS = "not one array fits: is it the network that you mean? `paddlecli convert` takes over weights that other programs wrote"
-
-
-@dataclass(frozen=True)
-class Difference:
-    """An array that the network and the file do not both have in the same shape; the missing one's shape is None."""
-
-    name: str
-    network: tuple[int, ...] | None
-    file: tuple[int, ...] | None
-
-    @property
-    def what(self) -> str:
-        """`missing` (in the file), `unexpected` (in the network) or `shape`."""
-        if self.file is None:
-            return "missing"
-        return "unexpected" if self.network is None else "shape"
 
 
 @dataclass(frozen=True)
@@ -58,13 +50,13 @@ class Start:
     path: Path
     sha256: str
     values: Mapping[str, NDArray[np.generic]]
-    differences: tuple[Difference, ...]
+    differences: tuple[Misfit, ...]
     skipped: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """What run.json says of it."""
-        kept = [d.name for d in self.differences if d.network is not None]
-        left = [d.name for d in self.differences if d.file is not None]
+        kept = [d.name for d in self.differences if d.target is not None]
+        left = [d.name for d in self.differences if d.source is not None]
         return {
             "file": str(self.path),
             "sha256": self.sha256,
@@ -96,7 +88,7 @@ def resolved(recipe: Recipe) -> Recipe:
     """
     text = recipe.train.init_from
     if text is None:
-        return recipe
+        return recipe if not recipe.train.init_skip else _from_scratch(recipe)
     origin = recipe.origin(_KEY)
     base = Path(origin.file).parent if origin.kind == "file" else Path()
     path = (base / Path(text).expanduser()).absolute()
@@ -108,6 +100,12 @@ def resolved(recipe: Recipe) -> Recipe:
     else:
         found = _weights_in(rundir.find(text).path.absolute())
     train = recipe.train.model_copy(update={"init_from": str(found)})
+    return recipe.model_copy(update={"train": train})
+
+
+def _from_scratch(recipe: Recipe) -> Recipe:
+    """The recipe without what has a meaning with weights only."""
+    train = recipe.train.model_copy(update={"init_skip": (), "allow_partial": False})
     return recipe.model_copy(update={"train": train})
 
 
@@ -128,8 +126,8 @@ def start_of(recipe: Recipe, graph: Graph) -> Start | None:
     """The weights that `train.init_from` of a resolved recipe names, compared with the network.
 
     Raises:
-        RunError: they do not fit, with a table of the differences; with `train.allow_partial` only where nothing fits. Or the
-            file is damaged or holds numbers that are not finite.
+        RunError: they do not fit, with a table of the differences; with `train.allow_partial` only where nothing fits. Or
+            nothing is left to load; or the file is damaged or holds numbers that are not finite.
     """
     if recipe.train.init_from is None:
         return None
@@ -137,22 +135,21 @@ def start_of(recipe: Recipe, graph: Graph) -> Start | None:
     if path.is_file():
         foreign.no_pickle(path)
     values, _ = modeldir.read_weights(path)
-    tensors = {**graph.parameters, **graph.states}
-    skipped = _skipped(recipe, list(dict.fromkeys([*tensors, *values])))
-    wanted = {name: tuple(d.coefficient for d in t.spec.shape) for name, t in tensors.items()}
-    found = {name: tuple(v.shape) for name, v in values.items()}
-    differences = tuple(
-        Difference(name, wanted.get(name), found.get(name))
-        for name in sorted(wanted.keys() | found.keys())
-        if wanted.get(name) != found.get(name)
-    )
+    wanted, found = shapes_of(graph), {name: value.shape for name, value in values.items()}
+    skipped = _skipped(recipe, list(dict.fromkeys([*wanted, *found])))
     skips = set(skipped)
     fitting = {n: v for n, v in values.items() if wanted.get(n) == found[n] and n not in skips}
-    odd = tuple(d for d in differences if d.name not in skips)
+    odd = tuple(d for d in compare(wanted, found) if d.name not in skips)
     if odd and not (recipe.train.allow_partial and fitting):
         _refuse(recipe, path, odd, len(fitting))
-    _check_finite(path, fitting)
-    left = [Difference(n, wanted.get(n), found.get(n)) for n in skipped]
+    if not fitting:
+        raise RunError(
+            f"train.init_from: {path}: not one array is loaded: `init_skip` leaves out all that fit",
+            hint="name fewer in train.init_skip; -o train.init_from=null trains from scratch",
+            where=[recipe.where(("train", "init_skip"))],
+        )
+    check_finite(f"train.init_from: {path}", fitting)
+    left = [beside(n, wanted, found) for n in skipped]
     told = tuple(sorted((*odd, *left), key=lambda d: d.name))
     return Start(path, hashlib.sha256(path.read_bytes()).hexdigest(), fitting, told, skipped)
 
@@ -184,11 +181,11 @@ def _folders(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(f"{n.rpartition('/')[0]}/*" for n in names if "/" in n))
 
 
-def _refuse(recipe: Recipe, path: Path, differences: tuple[Difference, ...], fitting: int) -> None:
+def _refuse(recipe: Recipe, path: Path, differences: tuple[Misfit, ...], fitting: int) -> None:
     head = (
         f"train.init_from: {path}: {len(differences)} arrays do not fit the network, {fitting} do"
     )
-    own = [d.name for d in differences if d.network is not None] or [d.name for d in differences]
+    own = [d.name for d in differences if d.target is not None] or [d.name for d in differences]
     layers = _folders(own) if len(_folders(own)) <= 3 else ["LAYER/*"]
     advice = (
         f"for a new head, -o 'train.init_skip=[{', '.join(layers)}]' loads all others; --allow-partial "
@@ -201,23 +198,9 @@ def _refuse(recipe: Recipe, path: Path, differences: tuple[Difference, ...], fit
     )
 
 
-def _table(differences: Sequence[Difference]) -> Iterator[str]:
-    rows = [(d.what, d.name, _shape(d.network), _shape(d.file)) for d in differences[:_SHOWN]]
-    rows.insert(0, ("", "array", "network", "file"))
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    for what, name, network, file in rows:
-        yield f"  {what:{max(widths[0], 10)}}  {name:{widths[1]}}  {network:{widths[2]}}  {file}"
-    if len(differences) > _SHOWN:
-        yield f"  ... and {len(differences) - _SHOWN} more"
-
-
-def _shape(shape: tuple[int, ...] | None) -> str:
-    return "-" if shape is None else "x".join(map(str, shape)) or "one number"
-
-
-def _check_finite(path: Path, values: Mapping[str, NDArray[np.generic]]) -> None:
-    import numpy as np
-
-    for name, value in values.items():
-        if value.dtype.kind == "f" and not np.isfinite(value).all():
-            raise RunError(f"train.init_from: {path}: {name} holds numbers that are not finite")
+def _table(differences: Sequence[Misfit]) -> Iterator[str]:
+    rows = [
+        (d.what, d.name, shape_text(d.target_shape), shape_text(d.source_shape))
+        for d in differences
+    ]
+    return table((" " * len("unexpected"), "array", "network", "file"), rows)

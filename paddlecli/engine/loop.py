@@ -25,6 +25,7 @@ from paddlecli.engine.averages import FINITE, by_iteration, keys_of, reporters
 from paddlecli.engine.callbacks import Callbacks
 from paddlecli.engine.checkpoint import Snapshot, Store
 from paddlecli.engine.display import Display, Moment
+from paddlecli.engine.due import Due
 from paddlecli.engine.eventlog import EventLog
 from paddlecli.engine.interrupts import Signals, Worker
 from paddlecli.engine.machine import Machine, Outcome
@@ -65,7 +66,8 @@ class Trainer:
         recipe = prepared.recipe
         self.recipe, self.prepared, self.means, self.place = recipe, prepared, means, place
         self.loader = loader_of(recipe, data)
-        self.rates = LearningRates(recipe, self.total_steps, len(self.loader))
+        self.due = Due(recipe, len(self.loader))
+        self.rates = LearningRates(recipe, self.due.steps, len(self.loader))
         self.rates.restore(place.schedules)
         self._split = data["train"]
         self._enter(prepared.calls_in(place.epoch))
@@ -116,7 +118,7 @@ class Trainer:
             if reason:
                 self._save_here()
                 return reason
-            if self._at_end():
+            if self.due.at_end(self.place):
                 self._end_epoch()
             else:
                 self._advance()
@@ -140,12 +142,6 @@ class Trainer:
         return self.means.watch.reason(place) if place.closed or place.batch == 0 else None
 
     @property
-    def total_steps(self) -> int:
-        """Iterations of the whole training."""
-        total = self.recipe.train.epochs * len(self.loader)
-        return min(total, self.recipe.train.max_steps or total)
-
-    @property
     def samples_per_second(self) -> float:
         """Speed of the training steps of this process."""
         return self._trained / self._seconds if self._seconds else 0.0
@@ -156,11 +152,6 @@ class Trainer:
         if self.means.deadline is not None and time.monotonic() >= self.means.deadline:
             return "stopped"
         return "stopped" if self.callbacks.stopped else None
-
-    def _at_end(self) -> bool:
-        return (
-            self.place.batch >= len(self.loader) or self.place.step == self.recipe.train.max_steps
-        )
 
     # -- a request --------------------------------------------------------------------------------------------------
     def _advance(self) -> None:
@@ -182,7 +173,7 @@ class Trainer:
             raise self._not_finite(work, outcome)
         if done:
             self.callbacks.stepped(self.place.step)
-            if self._due_by_steps():
+            if self.due.save_inside(self.place):
                 self._save()
 
     def _work(self) -> Work:
@@ -198,20 +189,13 @@ class Trainer:
         if self.rates.watching:
             return 0
         until = self.prepared.alike_until(self.place.epoch)
-        whole = (self.total_steps - step) // len(self.loader)
+        whole = (self.due.steps - step) // len(self.loader)
         return whole if until is None else min(whole, until - step // len(self.loader))
 
     def _until_event(self) -> int:
-        """Iterations to the next end of epoch, checkpoint, callback or last step."""
-        place, limits = self.place, [len(self.loader) - self.place.batch]
-        if self.recipe.train.max_steps is not None:
-            limits.append(self.recipe.train.max_steps - place.step)
-        if self.recipe.checkpoint.every_steps is not None:
-            limits.append(
-                self.recipe.checkpoint.every_steps - place.step % self.recipe.checkpoint.every_steps
-            )
-        wanted = self.callbacks.until(place.step)
-        return min(limits if wanted is None else [*limits, wanted])
+        """Iterations to the next event, those of callbacks among them."""
+        limits = (self.due.until_event(self.place), self.callbacks.until(self.place.step))
+        return min(limit for limit in limits if limit is not None)
 
     def outputs(self, count: int) -> Mapping[str, NDArray[np.generic]]:
         """What the entry that predicts gives for the first `count` samples of the split that is evaluated, or of the train split,
@@ -274,11 +258,11 @@ class Trainer:
             epoch=min(place.epoch + 1, self.recipe.train.epochs),
             epochs=self.recipe.train.epochs,
             step=place.step,
-            steps=self.total_steps,
+            steps=self.due.steps,
             loss=float(first.mean()),
             rate=next(iter(rates.values()), None),
             samples_per_second=self.samples_per_second,
-            seconds_left=elapsed * (self.total_steps - place.step),
+            seconds_left=elapsed * (self.due.steps - place.step),
         ))  # fmt: skip
 
     def _not_finite(self, work: Work, outcome: Outcome) -> NumericalError:
@@ -299,7 +283,7 @@ class Trainer:
         whole = place.batch >= len(self.loader)
         train = self._train_metrics()
         measured = None
-        if self.evaluator is not None and self._evaluation_due(whole):
+        if self.evaluator is not None and self.due.evaluation(place, whole):
             measured = self.evaluator.measure(self._run, lambda: bool(self.means.signals.signal))
             if measured is None:
                 return
@@ -329,7 +313,7 @@ class Trainer:
         value, improved = self.means.watch.observe(place, epoch, fresh)
         if measured is not None:
             self.callbacks.evaluated(measured.metrics)
-        if improved or self._due_by_epochs(whole):
+        if improved or self.due.save_behind(self.place, whole, self.finished):
             self._save(value)
 
     def _clock(self, event: str, **values: int | str) -> None:
@@ -362,27 +346,7 @@ class Trainer:
         if calls != self.calls:
             self._enter(calls)
 
-    def _evaluation_due(self, whole: bool) -> bool:
-        train, epoch = self.recipe.train, self.place.epoch + 1
-        last = epoch >= train.epochs or self.place.step == train.max_steps
-        return last or (whole and bool(train.eval_every) and epoch % train.eval_every == 0)
-
     # -- saving -----------------------------------------------------------------------------------------------------
-    def _due_by_steps(self) -> bool:
-        every = self.recipe.checkpoint.every_steps
-        # at an epoch's end the checkpoint waits for the epoch's events
-        return every is not None and self.place.step % every == 0 and not self._at_end()
-
-    def _due_by_epochs(self, whole: bool) -> bool:
-        checkpoint, place = self.recipe.checkpoint, self.place
-        if checkpoint.every_steps is not None and place.step % checkpoint.every_steps == 0:
-            return True
-        if self.finished:
-            return True
-        return (
-            whole and bool(checkpoint.every_epochs) and place.epoch % checkpoint.every_epochs == 0
-        )
-
     def _save_here(self) -> None:
         """Saves unless this very place is saved."""
         if self._saved != self.place.state():

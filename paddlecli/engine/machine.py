@@ -219,7 +219,8 @@ class Machine:
         axes = [axis.name for axis in self._plan.info.axes]
         if not work.axis_firsts or not axes:
             return None
-        return np.stack([work.axis_firsts[name] for name in axes], axis=1)
+        unread = np.zeros(len(work), np.int64)
+        return np.stack([work.axis_firsts.get(name, unread) for name in axes], axis=1)
 
     def _table(self, split: Split) -> Table:
         if id(split) not in self._tables:

@@ -264,17 +264,14 @@ def check_values(graph: Graph, values: Mapping[str, NDArray[np.generic]], source
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
-    from paddlecli.config.yaml_text import Source, decode, parse
+    from paddlecli.config.yaml_text import parse_file
 
-    source = Source(str(path))
     try:
-        raw = path.read_bytes()
+        tree, faults = parse_file(path)
     except OSError as error:
         raise RunError(f"{path}: {error.strerror or error}") from None
-    tree = parse(source) if decode(raw, source) else None
-    faults = source.text_faults + source.schema_faults
-    if tree is None or faults:
-        raise RunError(f"{path}: damaged: {faults[0] if faults else 'empty'}")
+    if tree is None:
+        raise RunError(f"{path}: damaged: {faults[0]}")
     found = json.loads(json.dumps(tree.plain()).replace("$${", "${"))
     if not isinstance(found, dict):
         raise RunError(f"{path}: damaged: expected a mapping")

@@ -36,13 +36,28 @@ def mean_iou(net: Network, scores: Tensor, label: Tensor, *, ignore_index: int =
         net.metric(net.called("mean_iou"), "confusion_matrix", args, attrs, ("mean_iou",))
 
 
+SPREAD = ("mean", "min", "q1", "median", "q3", "max")
+"""The numbers that `spread` gives."""
+
+
+def spread(values: Any) -> dict[str, float]:
+    """Mean, least, quartiles and largest of all values; NaN without any."""
+    import numpy as np
+
+    flat = np.asarray(values).reshape(-1)
+    if not flat.size:
+        return dict.fromkeys(SPREAD, float("nan"))
+    points = np.quantile(flat.astype(np.float64), (0.0, 0.25, 0.5, 0.75, 1.0)).tolist()
+    return dict(zip(SPREAD, (float(flat.mean(dtype=np.float64)), *points), strict=True))
+
+
 @METRICS.register("spread")
 class Spread(PythonMetric):
     """Mean, least, quartiles and largest of all elements of values [N, ...], as ``<name>_mean``,
     ``<name>_min``, ``<name>_q1``, ``<name>_median``, ``<name>_q3`` and ``<name>_max``. Evaluations
     only; all values are kept until the end."""
 
-    values = ("mean", "min", "q1", "median", "q3", "max")
+    values = SPREAD
 
     def __init__(self) -> None:
         self._seen: list[Any] = []
@@ -57,7 +72,5 @@ class Spread(PythonMetric):
     def result(self) -> dict[str, float]:
         """The six numbers of all batches."""
         import numpy as np
-
-        from paddlecli.engine.pictures import spread
 
         return spread(np.concatenate(self._seen) if self._seen else np.zeros(0))

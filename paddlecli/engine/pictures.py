@@ -7,7 +7,6 @@ white) and it is [N, channels, height, width] with 1 or 3 channels; or where it 
 
 from __future__ import annotations
 
-import colorsys
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -19,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paddlecli.data.formats import images
-from paddlecli.engine.files import replace, saving
-from paddlecli.errors import ConfigError
+from paddlecli.engine.files import ELSEWHERE, replace, saving
+from paddlecli.errors import ConfigError, UsageError
 from paddlecli.ops.spec import Spec
 
 Bytes = NDArray[np.uint8]
 _GAP, _GREY = 2, 96
-_MOST_CLASSES = 256
+_MOST_PIXELS = 100_000_000
+"""Of a grid: what viewers open, and what is read as a picture here."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,14 @@ class Picture:
         output: name of the output.
         low: value that is black; `high` the one that is white. Not used for masks.
         mask: whether the output holds numbers of classes.
+        size: height and width.
     """
 
     output: str
     low: float = 0.0
     high: float = 1.0
     mask: bool = False
+    size: tuple[int, int] = (1, 1)
 
     @classmethod
     def of(cls, output: str, spec: Spec, said: Mapping[str, float] | None) -> Picture | None:
@@ -52,7 +54,7 @@ class Picture:
         """
         known = spec.axis is None and all(d.known for d in spec.shape[1:])
         if known and spec.dtype.startswith("i") and spec.ndim == 3:
-            return cls(output, mask=True)
+            return cls(output, mask=True, size=_size(spec))
         if said is None:
             return None
         if not known or spec.ndim != 4 or spec.shape[1].coefficient not in (1, 3):
@@ -61,27 +63,36 @@ class Picture:
                 hint="pictures are [N, channels, height, width] with 1 or 3 channels, or class numbers "
                 "[N, height, width]; choose one with `predict.output`",
             )
-        return cls(output, said["low"], said["high"])
+        return cls(output, said["low"], said["high"], size=_size(spec))
 
     def bytes(self, row: NDArray[Any]) -> Bytes:
         """uint8 [channels, height, width] of one row, or [height, width] of a mask; what lies outside
         of `low` to `high` is cut."""
         if self.mask:
-            ids: Bytes = np.clip(row, 0, _MOST_CLASSES - 1).astype(np.uint8)
+            ids: Bytes = np.clip(row, 0, images.MOST_CLASSES - 1).astype(np.uint8)
             return ids
         share = (row.astype(np.float64) - self.low) / (self.high - self.low)
         shade: Bytes = np.rint(255.0 * np.clip(np.nan_to_num(share), 0.0, 1.0)).astype(np.uint8)
         return shade
 
+    @property
+    def most(self) -> int:
+        """How many a grid holds."""
+        high, wide = (s + _GAP for s in self.size)
+        return max(1, _MOST_PIXELS // (high * wide))
+
     def grid(self, rows: Sequence[NDArray[Any]], columns: int = 0) -> Bytes:
         """All rows in one picture, from left to right and down; about as many `columns` as lines if
         none are given."""
-        tiles = [self.bytes(row) for row in rows]
+        return self.joined([self.bytes(row) for row in rows], columns)
+
+    def joined(self, tiles: Sequence[Bytes], columns: int = 0) -> Bytes:
+        """What `bytes` gave for some rows in one picture, see `grid`."""
         across = columns or math.ceil(math.sqrt(len(tiles)))
         *above, high, wide = tiles[0].shape
         down = -(-len(tiles) // across)
         size = (down * (high + _GAP) + _GAP, across * (wide + _GAP) + _GAP)
-        whole = np.full((*above, *size), 0 if self.mask else _GREY, np.uint8)
+        whole = np.full((*above, *size), images.NO_CLASS if self.mask else _GREY, np.uint8)
         for i, tile in enumerate(tiles):
             top, left = (
                 _GAP + a * (s + _GAP) for a, s in zip(divmod(i, across), (high, wide), strict=True)
@@ -102,36 +113,9 @@ class Picture:
         return {"shape": list(row.shape), "classes": shares}
 
 
-def png(picture: Bytes) -> bytes:
-    """A PNG file: grey or colour [channels, height, width], or a mask [height, width] with a palette."""
-    if picture.ndim == 3:
-        return images.png(picture)
-    import io
-
-    from PIL import Image
-
-    image, out = Image.fromarray(np.ascontiguousarray(picture)), io.BytesIO()
-    image.putpalette([round(255 * c) for i in range(_MOST_CLASSES) for c in _colour(i)])
-    image.save(out, "PNG")
-    return out.getvalue()
-
-
-def _colour(number: int) -> tuple[float, float, float]:
-    """Black for class 0; neighbours have hues far from each other."""
-    return colorsys.hsv_to_rgb(0.62 * number % 1.0, 0.75, 1.0 if number else 0.0)
-
-
-def spread(values: NDArray[Any]) -> dict[str, float]:
-    """Mean, least, quartiles and largest of all values; NaN without any."""
-    flat = np.asarray(values).reshape(-1)
-    if not flat.size:
-        return dict.fromkeys(SPREAD, float("nan"))
-    points = np.quantile(flat.astype(np.float64), (0.0, 0.25, 0.5, 0.75, 1.0)).tolist()
-    return dict(zip(SPREAD, (float(flat.mean(dtype=np.float64)), *points), strict=True))
-
-
-SPREAD = ("mean", "min", "q1", "median", "q3", "max")
-"""The numbers that `spread` gives."""
+def _size(spec: Spec) -> tuple[int, int]:
+    high, wide = (d.coefficient for d in spec.shape[-2:])
+    return high, wide
 
 
 class Album:
@@ -140,34 +124,50 @@ class Album:
     Args:
         picture: how they are made.
         folder: gets `00001-NAME.png` and so on.
-        grid: a file that gets all of them.
+        grid: a file that gets all of them, as many as fit.
     """
 
     def __init__(self, picture: Picture, folder: Path | None, grid: Path | None) -> None:
         self._picture, self._folder, self._grid = picture, folder, grid
-        self._rows: list[NDArray[Any]] = []
+        self._tiles: list[Bytes] = []
+
+    def expect(self, count: int) -> None:
+        """Raises UsageError where a grid does not hold so many."""
+        most = self._picture.most
+        if self._grid is not None and count > most:
+            raise UsageError(
+                f"--grid {self._grid}: {count:,} pictures are too many for one, at most {most:,} fit",
+                hint="ask for fewer, or let --pictures write each into a file of its own",
+            )
 
     def add(self, number: int, name: str, row: NDArray[Any]) -> Mapping[str, str]:
-        """Takes one; gives where it was written, for its record."""
+        """Takes one; gives where it was written, for its record.
+
+        Raises:
+            UsageError: the grid is full; it is written with those before.
+        """
+        tile = self._picture.bytes(row)
         if self._grid is not None:
-            self._rows.append(row)
+            if len(self._tiles) == self._picture.most:
+                self.close()
+                self.expect(len(self._tiles) + 1)
+            self._tiles.append(tile)
         if self._folder is None:
             return {}
         stem = re.sub(r"[^A-Za-z0-9._-]+", "_", Path(name).name)[:80] or "input"
         stem = re.sub(r"\.(png|jpe?g|bmp|gif|webp|tiff?)$", "", stem, flags=re.IGNORECASE)
         path = self._folder / f"{number:05d}-{stem}.png"
-        save(path, self._picture.bytes(row))
+        save(path, tile)
         return {"picture": str(path)}
 
     def close(self) -> None:
         """Writes the grid."""
-        if self._grid is not None and self._rows:
-            save(self._grid, self._picture.grid(self._rows))
+        if self._grid is not None and self._tiles:
+            save(self._grid, self._picture.joined(self._tiles))
 
 
 def save(path: Path, picture: Bytes) -> None:
     """Writes a PNG file; makes its folder."""
-    hint = "make room, or choose another place"
-    with saving(path, hint):
+    with saving(path, ELSEWHERE):
         path.parent.mkdir(parents=True, exist_ok=True)
-    replace(path, png(picture), hint=hint)
+    replace(path, images.png(picture), hint=ELSEWHERE)

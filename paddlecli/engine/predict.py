@@ -24,11 +24,12 @@ from paddlecli.data.records import Record, inputs_of
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.engine import rundir, stored
 from paddlecli.engine.answers import Shape
-from paddlecli.engine.files import flagged, read_json, saving
+from paddlecli.engine.files import ELSEWHERE, flagged, read_json, saving
 from paddlecli.engine.machine import Machine
 from paddlecli.engine.modeldir import GRAPH, REPORT, Model, described, open_model, restricted
+from paddlecli.engine.passes import passes_for
 from paddlecli.engine.pictures import Album, Picture
-from paddlecli.engine.requests import Call, Maker
+from paddlecli.engine.requests import Call, InputPlace, Maker
 from paddlecli.engine.sentences import Sentences
 from paddlecli.engine.tally import Tally
 from paddlecli.errors import ConfigError, DataError, RunError, UsageError
@@ -237,7 +238,7 @@ def _rows_of(preprocessing: Mapping[str, Any], arrays: Mapping[str, Any]) -> Ite
 def _saving(records: Iterator[Record], folder: Path) -> Iterator[Record]:
     for number, record in enumerate(records, 1):
         if record.error is None:
-            with saving(folder, "make room, or choose another place"):
+            with saving(folder, ELSEWHERE):
                 save_preprocessed(record, folder, number)
         yield record
 
@@ -249,17 +250,18 @@ class Predictor:
         self, model: Model, threads: int | None = None, batch_size: int | None = None, seed: int = 0
     ) -> None:
         self.model, self._batch_size = model, batch_size or _BATCH
-        self._done = 0
         name = model.graph.roles.get("predict")
         if name is None:
             raise ConfigError(f"{model.path}: this network has no outputs to predict")
-        artifact = compile_graph(restricted(model.graph, ("predict", "evaluate")), seed=seed)
+        used = restricted(model.graph, ("predict", "evaluate"))
+        artifact = compile_graph(used, seed=seed, passes=passes_for())
         self.machine = Machine(artifact, threads=threads)
         self.machine.write(model.values)
         self.entry = artifact.entries[name]
         self.measuring = artifact.entries.get(model.graph.roles.get("evaluate", ""))
         self.measured = 0
         self._spec = _spec(model.preprocessing)
+        self._place = InputPlace(artifact, self._spec)
         self._shape = Shape.of(model)
         output = model.graph.entries[name].outputs[self._shape.output]
         self.picture = Picture.of(self._shape.output, output.spec, model.report.get("pictures"))
@@ -295,7 +297,7 @@ class Predictor:
         split = Split("inputs", columns)
         answers = self._answers(split, records)
         self._measure(split, records)
-        self._done += len(records)
+        self._place.passed(split)
         for record, (answer, values) in zip(records, answers, strict=True):
             yield Prediction(record.input, answer, record.notes, values=values)
 
@@ -319,9 +321,7 @@ class Predictor:
     def _outputs(self, split: Split) -> Mapping[str, NDArray[Any]]:
         """All outputs of the network for a batch."""
         maker = Maker(self.machine.artifact, [Call(self.entry)], self._spec, split, len(split))
-        work = maker.make(np.arange(len(split)), 0, 1, 0, gather=True)
-        # noise does not depend on how many are run together
-        work = replace(work, firsts=work.firsts + self._done)
+        work = self._place.of(maker.make(np.arange(len(split)), 0, 1, 0, gather=True))
         return self.machine.run(work, split, outputs=True).outputs[0]
 
     def _rows(self, split: Split) -> Sequence[NDArray[Any]]:
@@ -347,17 +347,19 @@ class Predictor:
         labels = {n: stacked([r.labels[n] for r in records], n in ragged) for n in wanted}
         whole = Split("inputs", {**split.columns, **labels})
         maker = Maker(self.machine.artifact, [Call(self.measuring)], self._spec, whole, len(whole))
-        self.machine.run(maker.make(np.arange(len(whole)), 0, 1, 0, gather=True), whole)
+        work = self._place.of(maker.make(np.arange(len(whole)), 0, 1, 0, gather=True))
+        self.machine.run(work, whole)
         self.measured += len(whole)
 
 
 def album_of(
-    predictor: Predictor, folder: str | Path | None, grid: str | Path | None
+    predictor: Predictor, folder: str | Path | None, grid: str | Path | None, count: int = 0
 ) -> Album | None:
-    """Where the pictures go that a model gives; None where nobody wants them.
+    """Where the pictures go that a model gives; None where nobody wants them. `count`: how many there
+    will be at least.
 
     Raises:
-        UsageError: it gives none.
+        UsageError: it gives none, or more than a grid holds.
     """
     if folder is None and grid is None:
         return None
@@ -367,7 +369,9 @@ def album_of(
             hint="its recipe says which values are black and white: `predict: {pictures: {low: 0, high: 1}}`",
         )
     places = (None if p is None else Path(p).expanduser() for p in (folder, grid))
-    return Album(predictor.picture, *places)
+    album = Album(predictor.picture, *places)
+    album.expect(count)
+    return album
 
 
 def _spec(preprocessing: Mapping[str, Any]) -> DatasetSpec:

@@ -8,7 +8,7 @@ from typing import Any
 
 from paddlecli.compiler.artifact import Artifact
 from paddlecli.compiler.optimizer import optimizers
-from paddlecli.compiler.pipeline import Passes, compile_graph
+from paddlecli.compiler.pipeline import compile_graph
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.schema_network import Input, WrittenModel
 from paddlecli.data.columns import Dataset, Split
@@ -16,6 +16,7 @@ from paddlecli.data.loader import Loader
 from paddlecli.data.opening import describe, open_dataset
 from paddlecli.data.spec import DatasetSpec, FieldSpec, Role
 from paddlecli.engine.callbacks import Callback, make
+from paddlecli.engine.passes import passes_for
 from paddlecli.engine.report import plural
 from paddlecli.engine.requests import Call, iteration
 from paddlecli.errors import ConfigError
@@ -187,7 +188,7 @@ def prepare(recipe: Recipe, spec: DatasetSpec, graph: Graph | None = None) -> Pr
     whole = build(recipe, spec) if graph is None else graph
     parts = recipe.train.accumulate
     with telling(recipe):
-        passes = Passes(recompute=recipe.train.recompute)
+        passes = passes_for(recipe)
         artifact = compile_graph(whole, optimizers(recipe), recipe.train.seed, passes, parts > 1)
     calls = iteration(artifact, recipe.train.loop, parts)
     later = tuple(

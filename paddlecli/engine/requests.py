@@ -17,7 +17,7 @@ from paddlecli.compiler.artifact import Argument, Artifact, EntryInfo
 from paddlecli.data.columns import Column, Rows, Split
 from paddlecli.data.spec import DatasetSpec
 from paddlecli.errors import ConfigError
-from paddlecli.ops._made import per_sample, recipe
+from paddlecli.ops._made import per_sample, recipe, sources
 
 _MOST_BYTES = 1 << 26
 """Of rows that are made in Python for one request; one more request is made ahead."""
@@ -50,7 +50,7 @@ class Work:
         rows: row numbers of all steps.
         args: [steps, arguments of the plan].
         iterations: which iteration of this request a step belongs to, from 0.
-        axis_firsts: by ragged axis, the index of the step's first row in the whole batch; only for parts of batches.
+        axis_firsts: by ragged axis, the index of the step's first row in the whole batch; 0 for an axis that is not there.
         columns: for streamed data, the gathered columns by input of each step; None lets the core gather `rows`.
     """
 
@@ -160,13 +160,20 @@ def _counts(count: str, spec: DatasetSpec, split: Split) -> Rows | None:
     raise ValueError(f"unknown count of a loss weight: {count!r}")
 
 
+def axis_rows(artifact: Artifact, spec: DatasetSpec, split: Split) -> dict[str, Rows]:
+    """How many rows each sample has on every ragged axis that columns of the split lie on or give."""
+    held = {axis for f in spec.fields if f.name in split.columns for axis in f.axes}
+    made = {axis for axis in artifact.axes if recipe(axis) and held.issuperset(sources(axis))}
+    return {axis: _lengths(axis, spec, split) for axis in sorted(held | made)}
+
+
 def _lengths(axis: str, spec: DatasetSpec, split: Split) -> Rows:
     return per_sample(axis, lambda name: _field_lengths(name, spec, split))
 
 
 def _field_lengths(axis: str, spec: DatasetSpec, split: Split) -> Rows:
     for known in spec.fields:
-        if axis in known.axes:
+        if axis in known.axes and known.name in split.columns:
             return np.diff(_edges(split.columns[known.name].offsets[: known.axes.index(axis) + 1]))
     raise ValueError(f"no column of {spec.name} lies on the axis {axis!r}")
 
@@ -202,9 +209,7 @@ class Maker:
             [a for a in artifact.arguments if a.name in self._read], spec, split
         )
         cut = any(c.parts > 1 for c in self.calls)
-        known = {axis for f in spec.fields for axis in f.axes}
-        axes = known | {a for a in artifact.axes if recipe(a)} if cut else ()
-        self._lengths = {axis: _lengths(axis, spec, split) for axis in axes}
+        self._lengths = axis_rows(artifact, spec, split) if cut else {}
 
     def fits(self, count: int) -> int:
         """So many iterations, or fewer where the rows that are made for a request would take more than `_MOST_BYTES`."""
@@ -283,6 +288,26 @@ def _first_rows(lengths: Rows, work: Work, starts: Rows) -> Rows:
     """Index of each step's first row of an axis in its whole batch, from the lengths of all samples of the request."""
     edges = np.append(0, np.cumsum(lengths))
     return np.asarray(edges[work.starts] - edges[starts[work.iterations]])
+
+
+class InputPlace:
+    """How many inputs and rows of sequences came before those of a batch: their random numbers go by their place, not by how
+    many are run together."""
+
+    def __init__(self, artifact: Artifact, spec: DatasetSpec) -> None:
+        self._artifact, self._spec, self._samples = artifact, spec, 0
+        self._rows: dict[str, int] = {}
+
+    def of(self, work: Work) -> Work:
+        """The work of one batch, told where it begins."""
+        rows = {axis: np.full(len(work), n) for axis, n in self._rows.items()}
+        return replace(work, firsts=work.firsts + self._samples, axis_firsts=rows)
+
+    def passed(self, split: Split) -> None:
+        """Counts a batch that was run."""
+        self._samples += len(split)
+        for axis, rows in axis_rows(self._artifact, self._spec, split).items():
+            self._rows[axis] = self._rows.get(axis, 0) + int(rows.sum())
 
 
 class Pace:

@@ -14,9 +14,10 @@ from typing import Any
 from paddlecli import ops
 from paddlecli.compiler.emit import emit
 from paddlecli.compiler.optimizer import optimizers
-from paddlecli.compiler.pipeline import Passes, Stages, run_passes
+from paddlecli.compiler.pipeline import Stages, run_passes
 from paddlecli.compiler.recompute import Recomputed
 from paddlecli.config.recipe import Recipe
+from paddlecli.engine.passes import passes_for
 from paddlecli.graph.ir import Entry, Graph, Item, Loop, Node, Tensor, storage_of
 from paddlecli.models.build import telling
 from paddlecli.ops.spec import DTYPES, Dim, Spec
@@ -150,8 +151,7 @@ def summarize(
     ragged = any(t.spec.axis is not None for t in graph.inputs.values())
     sizes = Sizes(batch, length or LENGTH)
     with telling(recipe):
-        passes = Passes(recompute=recipe.train.recompute)
-        stages = run_passes(graph, optimizers(recipe), passes, parts > 1)
+        stages = run_passes(graph, optimizers(recipe), passes_for(recipe), parts > 1)
     layers = _Table(stages, sizes).layers()
     weights = sum(sizes.bytes(t.spec) for t in (*graph.parameters.values(), *graph.states.values()))
     state, plan = _reserved(stages, Sizes(-(-batch // parts), sizes.length))

@@ -155,6 +155,11 @@ class Training:
         yield from filter(None, (self.prepared.learning(), balance.text(recipe, self.data)))
         if self.start is not None:
             yield self.start.text()
+        elif "init_from" in recipe.train.model_fields_set:  # null over a recipe of fine-tuning
+            yield (
+                "starting from scratch: train.init_from is null. What is frozen keeps its initial values; "
+                "-o model.parameters={} trains everything"
+            )
         if recipe.train.overfit:
             yield (
                 f"overfit: the first {plural(recipe.train.overfit, 'batch', 'batches')} again and again, in their order; "

@@ -7,7 +7,7 @@ from paddlecli.config.types import Count
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Tensor
 from paddlecli.models import layers
-from paddlecli.models.heads import classify
+from paddlecli.models.heads import classes_of, classify
 from paddlecli.models.network import Network
 
 VGG_GROUPS = (
@@ -21,9 +21,12 @@ VGG_GROUPS = (
 
 
 @MODELS.register("vgg_bn_drop")
-def vgg_bn_drop(net: Network, *, classes: Count = 10) -> None:
-    """Thirteen 3 x 3 convolutions in five groups, then 512, 512 and ``classes``: 15,254,602
-    parameters on 3 x 32 x 32 pictures."""
+def vgg_bn_drop(net: Network, *, classes: Count | None = None) -> None:
+    """Thirteen 3 x 3 convolutions in five groups, then 512, 512 and the classes: 15,254,602
+    parameters on 3 x 32 x 32 pictures of 10 classes.
+
+    ``classes``: as many as the data have if left out.
+    """
     x = net.feature()
     for filters, rates in VGG_GROUPS:
         with net.layer("group"):
@@ -36,15 +39,16 @@ def vgg_bn_drop(net: Network, *, classes: Count = 10) -> None:
     x = layers.fc(net, layers.dropout(net, x, rate=0.5), size=512)
     x = layers.dropout(net, layers.batch_norm(net, x, activation="relu"), rate=0.5)
     x = layers.fc(net, x, size=512)
-    classify(net, layers.fc(net, x, size=classes))
+    classify(net, layers.fc(net, x, size=classes_of(net, classes)))
 
 
 @MODELS.register("resnet_cifar10")
 def resnet_cifar10(
-    net: Network, *, depth: Count = 32, classes: Count = 10, bias: bool = True
+    net: Network, *, depth: Count = 32, classes: Count | None = None, bias: bool = True
 ) -> None:
     """Three stages of (depth - 2) / 6 blocks with 16, 32 and 64 filters: 467,466 parameters at depth
-    32. ``bias``: the second convolution of a block has one, as in the book.
+    32. ``classes``: as many as the data have if left out. ``bias``: the second convolution of a block
+    has one, as in the book.
 
     Raises:
         ConfigError: the depth is not 6 n + 2.
@@ -59,7 +63,7 @@ def resnet_cifar10(
             for _ in range((depth - 2) // 6):
                 x = _block(net, x, filters, bias)
     x = layers.pool2d(net, x, kind="average", whole=True)
-    classify(net, layers.fc(net, x, size=classes))
+    classify(net, layers.fc(net, x, size=classes_of(net, classes)))
 
 
 def _conv_norm(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from paddlecli.config.words import MIXED
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Tensor
 from paddlecli.models import layers, losses
 from paddlecli.models.network import Field, Network
-
-MIXED = "mixed_label"
-"""The field with shares of classes, where pictures are mixed."""
 
 
 def only_label(net: Network) -> Field:

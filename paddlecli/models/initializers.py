@@ -8,7 +8,7 @@ numpy keeps fixed, and are turned into uniform and normal values here. Formulas:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from math import prod, sqrt
 from pathlib import Path
@@ -37,11 +37,12 @@ class Stream:
         from numpy.random import Philox
 
         key = int.from_bytes(blake2b(f"{seed}\0{name}".encode(), digest_size=16).digest(), "little")
+        self._key = key
         self._words: Callable[[int], Array] = Philox(key=key).random_raw
 
     def uniform(self, count: int) -> Array:
         """Float64 in (0, 1), 53 bits each."""
-        return ((self._words(count) >> 11) + 0.5) * 2.0**-53
+        return _fractions(self._words(count))
 
     def normal(self, count: int) -> Array:
         """Standard normal float64, two from a pair of uniform ones (Box and Muller 1958)."""
@@ -52,6 +53,22 @@ class Stream:
         radius, angle = np.sqrt(-2.0 * np.log(u[:half])), 2.0 * np.pi * u[half:]
         return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
 
+    def normal_pieces(self, count: int) -> Iterator[tuple[int, Array]]:
+        """What `normal` gives of a new stream, with the place of each piece: less is held at a time."""
+        import numpy as np
+        from numpy.random import Philox
+
+        half = -(-count // 2)
+        behind = Philox(key=self._key)
+        behind.advance(half // 4)  # a counter makes four words
+        behind.random_raw(half % 4)
+        for first in range(0, half, _PIECE):
+            size = min(_PIECE, half - first)
+            radius = np.sqrt(-2.0 * np.log(self.uniform(size)))
+            angle = 2.0 * np.pi * _fractions(behind.random_raw(size))
+            yield first, radius * np.cos(angle)
+            yield half + first, (radius * np.sin(angle))[: count - half - first]
+
     def truncated(self, count: int) -> Array:
         """Standard normal values, those beyond +-2 left out."""
         import numpy as np
@@ -61,6 +78,10 @@ class Stream:
             z = self.normal(max(64, 2 * (count - len(kept))))
             kept = np.concatenate([kept, z[np.abs(z) < 2.0]])
         return kept[:count]
+
+
+def _fractions(words: Array) -> Array:
+    return ((words >> 11) + 0.5) * 2.0**-53
 
 
 def initialise(spec: str | Mapping[str, Any], shape: Sequence[int], seed: int, name: str) -> Array:
@@ -150,7 +171,12 @@ def uniform(shape: Shape, stream: Stream, *, low: float = -1.0, high: float = 1.
 @INITIALIZERS.register("normal")
 def normal(shape: Shape, stream: Stream, *, mean: float = 0.0, std: NonNegative = 1.0) -> Array:
     """Normal with that mean and standard deviation."""
-    return (mean + std * stream.normal(prod(shape))).reshape(shape)
+    import numpy as np
+
+    values = np.empty(prod(shape), np.float32)
+    for first, piece in stream.normal_pieces(values.size):
+        values[first : first + len(piece)] = mean + std * piece
+    return values.reshape(shape)
 
 
 @INITIALIZERS.register("truncated_normal")

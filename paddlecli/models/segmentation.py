@@ -8,7 +8,7 @@ from paddlecli.config.registry import LOSSES, MODELS
 from paddlecli.config.types import Count, NonNegative
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Tensor
-from paddlecli.models import layers, losses
+from paddlecli.models import layers, losses, targets
 from paddlecli.models.heads import classes_of
 from paddlecli.models.image_layers import conv2d_transpose, image_of
 from paddlecli.models.network import Network
@@ -27,10 +27,7 @@ def pixel_cross_entropy(
     """
     with net.layer("pixel_cross_entropy"):
         _check_pixels(net, "pixel_cross_entropy", logits, label)
-        values = net.apply(
-            "softmax_with_cross_entropy", logits, label, None, soft_label=False, axis=1,
-            ignore_index=ignore_index,
-        )[0]  # fmt: skip
+        values = _pixel_values(net, logits, label, ignore_index)
         if ignore_index < 0:
             return losses.finish(net, values, logits, label)
         name = next((n for n, t in net.used.items() if t is label), None)
@@ -40,6 +37,22 @@ def pixel_cross_entropy(
         net.prediction, net.target = logits, label
         counted = net.apply("label_mask", label, ignore_index=ignore_index)
         return net.loss(values, net.loss_name, f"labels:{name}:{ignore_index}", counted)
+
+
+def _pixel_values(net: Network, logits: Tensor, label: Tensor, ignore: int) -> Tensor:
+    """The cross-entropy of each pixel; in training with the recipe's class weights and label smoothing."""
+    if net.training and net.targets.smoothing:
+        rows = net.apply("transpose", logits, perm=(0, 2, 3, 1))
+        soft = targets.made(net, label, rows, False, ignore)
+        return net.apply(  # type: ignore[no-any-return]
+            "softmax_with_cross_entropy", rows, soft, None, soft_label=True, axis=-1,
+            ignore_index=ignore,
+        )[0]  # fmt: skip
+    weights = targets.class_weights(net, label, logits.spec.shape[1].coefficient)
+    return net.apply(  # type: ignore[no-any-return]
+        "softmax_with_cross_entropy", logits, label, weights, soft_label=False, axis=1,
+        ignore_index=ignore,
+    )[0]  # fmt: skip
 
 
 def _check_pixels(net: Network, loss: str, logits: Tensor, label: Tensor) -> None:

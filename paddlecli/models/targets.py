@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from paddlecli import ops
 from paddlecli.config.nodes import close_names
+from paddlecli.config.words import BALANCED
 from paddlecli.graph.builder import fault
 from paddlecli.graph.ir import Origin, Tensor
 from paddlecli.ops.base import Attr
@@ -20,7 +21,7 @@ from paddlecli.ops.base import Attr
 if TYPE_CHECKING:
     from paddlecli.models.network import Network
 
-LOSSES = "one of softmax_with_cross_entropy, cross_entropy"
+LOSSES = "one of softmax_with_cross_entropy, cross_entropy, pixel_cross_entropy"
 """The losses that take classes."""
 Weights = str | Sequence[float] | Mapping[str, float]
 """By class: in their order, or by name; `balanced` stands for numbers that the data will give."""
@@ -78,11 +79,25 @@ def made(net: Network, label: Tensor, scores: Tensor, soft: bool, ignore: int) -
     return found
 
 
+def class_weights(net: Network, label: Tensor, classes: int) -> Tensor | None:
+    """What classes count in a training loss that takes weights beside hard labels, [classes]; None where
+    nothing is asked for.
+
+    Raises:
+        ConfigError: the weights do not fit the classes.
+    """
+    if not net.training or net.targets.weights is None:
+        return None
+    net.targets.used = True
+    weights = _weights(net, label, classes)
+    return None if weights is None else net.constant(weights)
+
+
 def _weights(net: Network, label: Tensor, classes: int) -> list[float] | None:
     asked = net.targets.weights
     if asked is None:
         return None
-    if asked == "balanced":
+    if asked == BALANCED:
         return [1.0] * classes  # what they are does not change the network; training puts them here
     if isinstance(asked, Mapping):
         return _some(net, _by_name(net, label, asked))

@@ -134,6 +134,26 @@ class Binary(Op):
         )
 
 
+class OwnPartials(Binary):
+    """A binary op with kernels for its partial products: ``backward_x(x, y, dz) -> (d)`` and ``backward_y``."""
+
+    backward_x: ClassVar[Kernel]
+    backward_y: ClassVar[Kernel]
+
+    def partial_x(self, g: Emitter, node: NodeLike, dz: TensorLike) -> tuple[TensorLike, float]:
+        """What its kernel gives."""
+        return self._partial(g, self.backward_x, node, dz), 1.0
+
+    def partial_y(self, g: Emitter, node: NodeLike, dz: TensorLike) -> tuple[TensorLike, float]:
+        """What its kernel gives."""
+        return self._partial(g, self.backward_y, node, dz), 1.0
+
+    def _partial(self, g: Emitter, kernel: Kernel, node: NodeLike, dz: TensorLike) -> TensorLike:
+        args = {"x": node.args["x"], "y": node.args["y"], "dz": dz}
+        found: TensorLike = g.emit(kernel, args, {"axis": node.attrs["axis"]}, out={"d": dz})
+        return found
+
+
 def _sum_to(
     g: Emitter, full: TensorLike, factor: float, target: TensorLike, axis: Any
 ) -> TensorLike:

@@ -50,14 +50,6 @@ def output_size(
     return (room + (stride - 1 if ceil else 0)) // stride + 1
 
 
-def same_padding(size: int, window: int, stride: int, dilation: int = 1) -> tuple[int, int]:
-    """SAME: cells before and after that give ceil(size / stride) windows; an odd one goes
-    behind."""
-    windows = -(-size // stride)
-    total = max(0, (windows - 1) * stride + dilation * (window - 1) + 1 - size)
-    return total // 2, total - total // 2
-
-
 def image(op: str, x: Spec) -> tuple[int, int, int]:
     """Channels, height and width of x.
 

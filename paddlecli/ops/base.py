@@ -211,6 +211,8 @@ class Op:
 
     name: ClassVar[str]
     forward: ClassVar[Kernel]
+    again: ClassVar[Kernel | None] = None
+    """Gives the outputs that it has once more, in ``forward``'s bits, from its inputs and from what that gave."""
     inplace_views: ClassVar[bool] = False
     """True when the output is always the input's bytes under another shape (reshape): the planner makes it an alias."""
     version: ClassVar[int] = 1

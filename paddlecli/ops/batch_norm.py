@@ -15,10 +15,12 @@ class BatchNorm(Op):
     """``y = act((x - mean)*rstd*w + b + z)`` per channel (axis 1) of x and z [N, C, ...]; w, b, mean,
     rstd [C]; z may be absent.
 
-    ``forward`` takes mean and biased variance of the batch, ``inference`` given ones.
-    ``update_running`` moves the running
-    statistics: ``running = momentum*running + (1 - momentum)*batch``; it is a kernel of its own so
-        that a guard can stop it.
+    ``forward`` takes mean and biased variance of the batch, ``inference`` given ones; ``again`` gives
+        the bits of ``forward`` a second time, from its statistics.
+    ``backward`` sees what the relu let pass in y where z was added; else x says so, and ``b`` stands
+        for the relu.
+    ``update_running`` moves the running statistics: ``running = momentum*running + (1 -
+        momentum)*batch``; it is a kernel of its own so that a guard can stop it.
     ``fold`` writes ``inference`` of x + bias as x*scale + shift, for a convolution that ends so.
     ``activation``: 0 none, 1 relu.
     """
@@ -26,7 +28,14 @@ class BatchNorm(Op):
     name = "batch_norm"
     forward = Kernel(
         "batch_norm.forward(x: f32, w: f32, b: f32, z?: f32; epsilon: float, activation: int) -> "
-        "(y: f32, mean: f32, rstd: f32)"
+        "(y: f32, mean: f32, rstd: f32)",
+        inplace={"y": "x"},
+    )
+    again = Kernel(
+        "batch_norm.again(x: f32, w: f32, b: f32, mean: f32, rstd: f32, z?: f32; epsilon: float, "
+        "activation: int) -> (y: f32)",
+        inplace={"y": "x"},
+        rowwise=True,
     )
     inference = Kernel(
         "batch_norm.inference(x: f32, w: f32, b: f32, mean: f32, variance: f32, z?: f32; epsilon: float, "
@@ -35,12 +44,14 @@ class BatchNorm(Op):
         rowwise=True,
     )
     backward = Kernel(
-        "batch_norm.backward(x: f32, w: f32, mean: f32, rstd: f32, dy: f32, y?: f32; epsilon: float) -> "
-        "(dx?: f32, dw?: f32, db?: f32)"
+        "batch_norm.backward(x: f32, w: f32, mean: f32, rstd: f32, dy: f32, y?: f32, b?: f32; epsilon: float) -> "
+        "(dx?: f32, dw?: f32, db?: f32)",
+        inplace={"dx": "dy"},
     )
     backward_inference = Kernel(
-        "batch_norm.backward_inference(x: f32, w: f32, mean: f32, variance: f32, dy: f32, y?: f32; epsilon: float) -> "
-        "(dx?: f32, dw?: f32, db?: f32)",
+        "batch_norm.backward_inference(x: f32, w: f32, mean: f32, variance: f32, dy: f32, y?: f32, b?: f32; "
+        "epsilon: float) -> (dx?: f32, dw?: f32, db?: f32)",
+        inplace={"dx": "dy"},
         rowwise=True,
     )
     update_running = Kernel(
@@ -92,7 +103,8 @@ class BatchNorm(Op):
         if not any(g.needs(p) for p in ports):
             return beside
         args = {"x": node.args["x"], "w": node.args["w"], "dy": dz}
-        args["y"] = node.results["y"] if node.attrs["activation"] and not masked else None
+        relu_alone = node.attrs["activation"] and not masked
+        args |= {"y": None, "b": node.args["b"] if relu_alone else None}
         if given:
             args |= {"mean": node.args["mean"], "variance": node.args["variance"]}
         else:

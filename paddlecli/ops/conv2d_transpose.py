@@ -102,12 +102,12 @@ class Conv2dTranspose(Op):
 
     def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
         x, w, found = node.args["x"], node.args["w"], {}
-        if g.needs("x"):
-            args = {"dy": dy["y"], "w": w}
-            found["x"] = g.emit(self.backward_x, args, node.attrs, out={"dx": x})
         if g.needs("w"):
             args = {"x": x, "dy": dy["y"]}
             found["w"] = g.emit(self.backward_w, args, node.attrs, out={"dw": w})
+        if g.needs("x"):
+            args = {"dy": dy["y"], "w": w}
+            found["x"] = g.emit(self.backward_x, args, node.attrs, out={"dx": x})
         return found
 
     def reference(

@@ -9,34 +9,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from paddlecli.ops._attrs import integer, number
-from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Sample, check
+from paddlecli.ops._row_norm import RowNorm, kernels_of
+from paddlecli.ops.base import Arg, Attr, RandomKey, Sample, check
 from paddlecli.ops.spec import Spec
 
 
-class GroupNorm(Op):
+class GroupNorm(RowNorm):
     """``y = (x - mean) * rstd * w + b`` of x [N, C, ...], whose C channels are cut into ``groups``.
 
     w, b [C] or none. mean and rstd [N, groups], of the biased variance plus ``epsilon``.
     """
 
     name = "group_norm"
-    forward = Kernel(
-        "group_norm.forward(x: f32, w?: f32, b?: f32; groups: int, epsilon: float)"
-        " -> (y: f32, mean: f32, rstd: f32)",
-        inplace={"y": "x"},
-        rowwise=True,
-    )
-    backward_x = Kernel(
-        "group_norm.backward_x(dy: f32, x: f32, w?: f32, mean: f32, rstd: f32; groups: int)"
-        " -> (dx: f32)",
-        inplace={"dx": "dy"},
-        rowwise=True,
-    )
-    backward_w = Kernel(
-        "group_norm.backward_w(dy: f32, x: f32, mean: f32, rstd: f32; groups: int)"
-        " -> (dw?: f32, db?: f32)",
-        rowwise=True,
-    )
+    cut = "groups"
+    forward, backward_x, backward_w = kernels_of(name, cut)
     defaults: ClassVar[Mapping[str, Attr]] = {"epsilon": 1e-5}
 
     def shape(self, args: Mapping[str, Any], attrs: Mapping[str, Attr]) -> dict[str, Any]:
@@ -47,26 +33,9 @@ class GroupNorm(Op):
         channels = x.shape[1].coefficient
         fits = groups > 0 and channels % groups == 0
         check(fits, self.name, f"{channels} channels do not divide into {groups} groups")
-        for name in ("w", "b"):
-            given = args[name]
-            fits = given is None or given.shape == x.shape[1:2]
-            check(fits, self.name, f"{name} is {given}, x has {channels} channels")
+        self.check_weights(args, x.shape[1])
         each = Spec.of(x.shape[0], groups)
         return {"y": x, "mean": each, "rstd": each}
-
-    def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
-        """Through mean and variance; sums over the samples."""
-        a, r, groups = node.args, node.results, {"groups": node.attrs["groups"]}
-        found: dict[str, Any] = {}
-        args = {"dy": dy["y"], "x": a["x"], "mean": r["mean"], "rstd": r["rstd"]}
-        if g.needs("x"):
-            found["x"] = g.emit(self.backward_x, {**args, "w": a["w"]}, groups, {"dx": a["x"]})
-        wanted = [p for p in ("w", "b") if a[p] is not None and g.needs(p)]
-        if wanted:
-            out: dict[str, Any] = {f"d{p}": a[p] if p in wanted else None for p in ("w", "b")}
-            sums = g.emit(self.backward_w, args, groups, out=out)
-            found |= {p: d for p, d in zip(("w", "b"), sums, strict=True) if d is not None}
-        return found
 
     def reference(
         self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey

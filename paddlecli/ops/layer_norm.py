@@ -6,35 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from paddlecli.ops._attrs import integer, number
+from paddlecli.ops._row_norm import RowNorm, kernels_of
 from paddlecli.ops._unary import like, values_of
-from paddlecli.ops.base import Arg, Attr, Emitter, Kernel, NodeLike, Op, RandomKey, Sample, check
+from paddlecli.ops.base import Arg, Attr, Kernel, RandomKey, Sample, check
 from paddlecli.ops.spec import Spec, product
 
 
-class LayerNorm(Op):
+class LayerNorm(RowNorm):
     """``y = (x - mean) * rstd * w + b`` over dimensions ``begin`` and behind of x; those before it are the rows.
 
     w, b: one number for each element of a row, or none. mean and rstd [rows], of the biased variance plus ``epsilon``.
     """
 
     name = "layer_norm"
-    forward = Kernel(
-        "layer_norm.forward(x: f32, w?: f32, b?: f32; begin: int, epsilon: float)"
-        " -> (y: f32, mean: f32, rstd: f32)",
-        inplace={"y": "x"},
-        rowwise=True,
-    )
-    backward_x = Kernel(
-        "layer_norm.backward_x(dy: f32, x: f32, w?: f32, mean: f32, rstd: f32; begin: int)"
-        " -> (dx: f32)",
-        inplace={"dx": "dy"},
-        rowwise=True,
-    )
-    backward_w = Kernel(
-        "layer_norm.backward_w(dy: f32, x: f32, mean: f32, rstd: f32; begin: int)"
-        " -> (dw?: f32, db?: f32)",
-        rowwise=True,
-    )
+    cut = "begin"
+    forward, backward_x, backward_w = kernels_of(name, cut)
     defaults: ClassVar[Mapping[str, Attr]] = {"begin": 1, "epsilon": 1e-5}
 
     def is_rowwise(self, kernel: Kernel, attrs: Mapping[str, Attr]) -> bool:
@@ -47,26 +33,9 @@ class LayerNorm(Op):
         check(0 < begin < x.ndim, self.name, f"begin {begin} of x {x}")
         size = product(x.shape[begin:])
         check(size.known, self.name, f"the rows of x {x} from dimension {begin} on are not fixed")
-        for name in ("w", "b"):
-            given = args[name]
-            fits = given is None or given.size == size
-            check(fits, self.name, f"{name} is {given}, expected {size} elements")
+        self.check_weights(args, size)
         rows = Spec((product(x.shape[:begin]),))
         return {"y": x, "mean": rows, "rstd": rows}
-
-    def grad(self, g: Emitter, node: NodeLike, dy: Mapping[str, Any]) -> dict[str, Any]:
-        """Through mean and variance; sums over the rows."""
-        a, r, begin = node.args, node.results, {"begin": node.attrs["begin"]}
-        found: dict[str, Any] = {}
-        args = {"dy": dy["y"], "x": a["x"], "mean": r["mean"], "rstd": r["rstd"]}
-        if g.needs("x"):
-            found["x"] = g.emit(self.backward_x, {**args, "w": a["w"]}, begin, {"dx": a["x"]})
-        wanted = [p for p in ("w", "b") if a[p] is not None and g.needs(p)]
-        if wanted:
-            out: dict[str, Any] = {f"d{p}": a[p] if p in wanted else None for p in ("w", "b")}
-            sums = g.emit(self.backward_w, args, begin, out=out)
-            found |= {p: d for p, d in zip(("w", "b"), sums, strict=True) if d is not None}
-        return found
 
     def reference(
         self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey

@@ -2,66 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 from paddlecli.ops import _random
-from paddlecli.ops._attrs import integers, number
-from paddlecli.ops._unary import like, values_of
-from paddlecli.ops.base import Arg, Attr, Kernel, Op, RandomKey, Sample, check
-from paddlecli.ops.spec import Spec
+from paddlecli.ops._attrs import number
+from paddlecli.ops._noise import Noise
+from paddlecli.ops.base import Attr, Kernel, RandomKey
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
-class RandomNormal(Op):
-    """y [rows, *``shape``]: normally distributed numbers of ``mean`` and standard deviation
-    ``std``.
+class RandomNormal(Noise):
+    """y [rows, *``shape``]: normally distributed numbers of ``mean`` and standard deviation ``std``.
 
     ``like`` [rows, ...] of any type gives the rows (and their ragged axis) only; a row's numbers do
     not depend on the batch.
     """
 
     name = "random_normal"
-    differentiable = False
-    rows_only = ("like",)
     forward = Kernel(
         "random_normal.forward(like: any; shape: list, mean: float, std: float) -> (y: f32)",
         random=True,
     )
     defaults: ClassVar[Mapping[str, Attr]] = {"mean": 0.0, "std": 1.0}
+    other: ClassVar[Mapping[str, Attr]] = {"mean": 2.0, "std": 0.5}
 
-    def shape(
-        self, args: Mapping[str, Any], attrs: Mapping[str, Attr]
-    ) -> dict[str, Spec | list[Spec]]:
-        rows: Spec = args["like"]
-        size = integers(attrs, "shape")
-        check(rows.ndim >= 1, self.name, f"like is {rows}: it has no rows")
-        check(
-            all(s >= 1 for s in size),
-            self.name,
-            f"shape {list(size)}: sizes of at least 1 are needed",
-        )
-        return {"y": rows.with_shape(rows.shape[0], *size).with_dtype("f32")}
-
-    def reference(
-        self, args: Mapping[str, Any], attrs: Mapping[str, Attr], random: RandomKey
-    ) -> dict[str, Any]:
+    def drawn(
+        self, random: RandomKey, first: int, count: int, attrs: Mapping[str, Attr]
+    ) -> np.ndarray:
+        """Moved and stretched."""
         import numpy as np
 
-        shape = (values_of(args["like"]).shape[0], *integers(attrs, "shape"))
-        count, size = int(np.prod(shape)), int(np.prod(shape[1:]))
-        drawn = _random.normal(random, random.first * size, count).astype(np.float64).reshape(shape)
-        mean, std = number(attrs, "mean"), number(attrs, "std")
-        return {"y": like(args["like"], mean + std * drawn)}
-
-    def samples(self) -> Sequence[Sample]:
-        return [
-            Sample({"like": Arg(("N", 2))}, {"shape": (3, 7), "mean": 0.0, "std": 1.0}),
-            Sample(
-                {"like": Arg(("N",), "i64", low=0, high=5)},
-                {"shape": (1031,), "mean": 2.0, "std": 0.5},
-            ),
-            Sample({"like": Arg(("t", 2))}, {"shape": (5,), "mean": 0.0, "std": 1.0}, axes=("t",)),
-        ]
+        drawn = _random.normal(random, first, count).astype(np.float64)
+        found: np.ndarray = number(attrs, "mean") + number(attrs, "std") * drawn
+        return found
 
 
 OP = RandomNormal()

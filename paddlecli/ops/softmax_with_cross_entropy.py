@@ -38,6 +38,14 @@ class SoftmaxWithCrossEntropy(Op):
         inplace={"dx": "x"},
         rowwise=True,
     )
+    forward_backward = Kernel(
+        "softmax_with_cross_entropy.forward_backward(x: f32, label: i64, weight?: f32, dloss: f32; ignore_index: int)"
+        " -> (loss: f32, dx: f32)",
+        inplace={"dx": "x"},
+        rowwise=True,
+    )
+    """Both at once, for hard labels along the last axis: one exponential a score instead of two. The compiler
+    takes it where ``dloss`` does not come from the loss (``compiler/fuse_losses.py``)."""
 
     def shape(
         self, args: Mapping[str, Any], attrs: Mapping[str, Attr]

@@ -58,8 +58,8 @@ class _Cell:
 
 class _Builder:
     def __init__(
-        self, kernel: Kernel, random: RandomKey | None, axes: Mapping[str, NDArray[np.int64]]
-    ) -> None:
+        self, kernel: Kernel, random: RandomKey | None, axes: Mapping[str, NDArray[np.int64]], args: Mapping[str, Any],
+    ) -> None:  # fmt: skip
         self.kernel, self.writer = kernel, PlanWriter(random.seed if random else 0)
         self.values: dict[str, Any] = {}
         self.axes = dict(axes)
@@ -67,6 +67,9 @@ class _Builder:
         self.samples = 1
         self.cells: list[_Cell] = []
         self.writable: dict[str, int] = {}
+        for name, value in _flatten(kernel.inputs, args, None):
+            if isinstance(value, Ragged):
+                self.share(name, value.offsets)
 
     def axis(self, name: str) -> Axis:
         """The axis of that name under an outer axis of its own, so that it may have any number of sequences."""
@@ -209,10 +212,7 @@ def run_kernel(
         KernelFaultError: a write outside the outputs or to an input.
         PaddleCliError: the kernel's own refusal.
     """
-    builder = _Builder(kernel, random, axes or {})
-    for name, value in _flatten(kernel.inputs, args, None):
-        if isinstance(value, Ragged):
-            builder.share(name, value.offsets)
+    builder = _Builder(kernel, random, axes or {}, args)
     ports = [
         (n, None if s is None else _out_of(s, builder))
         for n, s in _flatten(kernel.outputs, out_specs or {}, None)
@@ -222,12 +222,7 @@ def run_kernel(
         builder.samples = max(outs[0][1].shape[0], 1)
     shared = {o: i for o, i in kernel.inplace.items() if inplace or kernel.updates}
     tensors, bits = _outputs(builder, ports, args, accumulate or {}, shared)
-    inputs = []
-    for name, value in _flatten(kernel.inputs, args, None):
-        if name in shared.values() and value is not None:
-            inputs.append(tensors[next(o for o, i in shared.items() if i == name)])
-        else:
-            inputs.append(builder.input(name, value))
+    inputs = _inputs(builder, args, shared, tensors)
     stream = (random.stream or 1) if random else 0
     outputs = [tensors.get(n, -1) for n, _ in ports]
     builder.writer.node(
@@ -239,6 +234,20 @@ def run_kernel(
         p.name: [found[n] for n, _ in outs if n.startswith(f"{p.name}.")] if p.variadic else found[p.name]
         for p in kernel.outputs if p.variadic or p.name in found
     }  # fmt: skip
+
+
+def _inputs(
+    builder: _Builder,
+    args: Mapping[str, Any],
+    shared: Mapping[str, str],
+    tensors: Mapping[str, int],
+) -> list[int]:
+    """Numbers of the input tensors; one that an output shares its memory with is that output."""
+    over = {i: tensors[o] for o, i in shared.items() if o in tensors}
+    return [
+        over[name] if name in over and value is not None else builder.input(name, value)
+        for name, value in _flatten(builder.kernel.inputs, args, None)
+    ]
 
 
 def _outputs(

@@ -266,11 +266,6 @@ def counters(backend: str = "cpu") -> Counters:
     return Counters(*(getattr(found, name) for name in Counters.__dataclass_fields__))
 
 
-def reset_peak() -> None:
-    """The peak counter starts again from what is in use now."""
-    lib().pk_reset_peak()
-
-
 def signatures(backend: str = "cpu") -> tuple[str, ...]:
     """Signature text of every kernel in a backend's library; needs no device."""
     return tuple(_signatures(lib(backend)))

@@ -210,6 +210,7 @@ class Session:
         self._lib = native.lib(plan.backend)
         self._error = native.ffi().new("pk_error *")
         self._done = native.ffi().new("int32_t *")
+        self._room = np.zeros(len(plan.info.symbols), np.int64)
 
     @property
     def bytes(self) -> int:
@@ -230,13 +231,17 @@ class Session:
         self._reserve(values)
 
     def _reserve(self, values: NDArray[np.int64]) -> None:
+        room = np.maximum(self._room, values)
+        self._room = np.zeros_like(room)  # what the core is left with where there is no memory
         native.call(
             "pk_session_reserve", self.handle, native.pointer(values, "int64_t *"), values.size, info=lambda: self.plan.info,
             backend=self.plan.backend,
         )  # fmt: skip
+        self._room = room
 
     def _make_room(self, request: Request, step: int) -> None:
-        """After PK_TOO_SMALL: larger outputs, or 1.5 times the batch."""
+        """After PK_TOO_SMALL: larger outputs, or room for the batch; what had room before and needs more gets
+        1.5 times that, so that sizes that creep up do not end in this again and again."""
         if request.grow_outputs(step):
             return
         symbols = self.plan.info.symbols
@@ -249,7 +254,9 @@ class Session:
             backend=self.plan.backend,
         )
         given = np.array([s.kind in _GIVEN for s in symbols])
-        self._reserve(np.where(given, np.ceil(needed * GROWTH), 0).astype(np.int64))
+        more = given & (needed > self._room)
+        grown = np.where(self._room > 0, np.ceil(needed * GROWTH), needed)
+        self._reserve(np.where(more, grown, 0).astype(np.int64))
 
     def run(self, request: Request) -> Outcome:
         """Runs the steps of a request in order, without the GIL.

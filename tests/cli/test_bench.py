@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .runs import recipe, run, strict
+from .runs import call, recipe, run, strict
 
 
 @pytest.mark.parametrize("name", ["bench/fit_a_line", "fit_a_line", "recognize_digits/softmax"])
@@ -28,7 +28,7 @@ def test_memory(tmp_path: Path, name: str, most: int) -> None:
 
 
 def test_profile(tmp_path: Path) -> None:
-    done = run(tmp_path, "bench", recipe(tmp_path), "--steps", "20", "--profile", "--json")
+    done = call(tmp_path, "bench", recipe(tmp_path), "--steps", "20", "--profile", "--json")
     rows = strict(done.stdout)["profile"]
     assert rows and all(r["calls"] % 20 == 0 for r in rows) and all(r["seconds"] >= 0 for r in rows)
     assert "kernel" in done.stderr
@@ -38,7 +38,7 @@ def test_predict(tmp_path: Path) -> None:
     """Forward passes alone; the recipe need not be one that trains."""
     text = (tmp_path / recipe(tmp_path)).read_text()
     untrained = recipe(tmp_path, text.replace("optimizer: {name: adam, learning_rate: 0.01}\n", ""))
-    done = run(tmp_path, "bench", untrained, "--predict", "--steps", "20", "--profile", "--json")
+    done = call(tmp_path, "bench", untrained, "--predict", "--steps", "20", "--profile", "--json")
     found = strict(done.stdout)
     assert found["steps"] == 20 and found["ms_per_step_median"] > 0
     kernels = [row["name"].split()[0] for row in found["profile"]]
@@ -51,4 +51,4 @@ def test_no_optimizer(tmp_path: Path) -> None:
         .read_text()
         .replace("optimizer: {name: adam, learning_rate: 0.01}\n", "")
     )
-    assert "optimizer" in run(tmp_path, "bench", recipe(tmp_path, text), code=3).stderr
+    assert "optimizer" in call(tmp_path, "bench", recipe(tmp_path, text), code=3).stderr

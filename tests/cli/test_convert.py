@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import resource
 import shlex
 import struct
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from paddlecli.cli.app import main
 from paddlecli.config.import_map import load
 from paddlecli.data.formats.images import png
 from paddlecli.data.inputs import read_inputs
-from paddlecli.engine import convert, elsewhere, foreign
+from paddlecli.engine import convert, elsewhere, fitting, foreign
 from paddlecli.errors import ConfigError, RunError
 
 Arrays = dict[str, np.ndarray]
@@ -34,7 +35,7 @@ def theirs(classes: int, *overrides: str) -> Arrays:
     endings = {"w": "weight", "b": "bias", "mean": "running_mean", "variance": "running_var"}
     rng = np.random.default_rng(classes)
     found: Arrays = {}
-    for name, shape in convert.shapes_of(graph).items():
+    for name, shape in fitting.shapes_of(graph).items():
         place, _, last = name.rpartition("/")
         values = rng.uniform(0.5, 1, shape) if last == "variance" else rng.normal(0, 0.3, shape)
         array = values.T if len(shape) == 2 else values
@@ -295,6 +296,22 @@ def test_numbers_that_are_not_finite(
     path = changed(source, tmp_path / "nan.safetensors", {"classifier.1.bias": bad})
     said = failing(capsys, 5, path, *TO, "--output", tmp_path / "x")
     assert "classifier.1.bias holds numbers that are not finite" in said
+
+
+def test_a_disk_without_room(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is left of the file, and one that stood there before is whole."""
+    output, limit = tmp_path / "x.safetensors", resource.getrlimit(resource.RLIMIT_FSIZE)
+    output.write_bytes(b"before")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limit[1]))
+    try:
+        said = failing(capsys, 7, source, *TO, "--output", output)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert "the disk is full" in said and "make room, or write somewhere else" in said
+    assert [p.name for p in tmp_path.iterdir()] == [output.name]
+    assert output.read_bytes() == b"before"
 
 
 class Evil:

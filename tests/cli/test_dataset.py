@@ -1,4 +1,4 @@
-"""The command `dataset`, run as a user runs it."""
+"""The command `dataset`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from .runs import inside
+
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -24,12 +26,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "paddlecli", "dataset", *arguments],
-        capture_output=True, text=True, env={**os.environ, **env}, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == code, done.stderr + done.stdout
-    return done
+    return inside(Path.cwd(), {**os.environ, **env}, ("dataset", *arguments), code)
 
 
 def shared_data() -> Path:
@@ -220,10 +217,7 @@ def test_unofficial_data_are_marked_everywhere(cli: Path) -> None:
     assert "mnist (unofficial copy)" in run("stats", "mnist").stdout
 
     def paddlecli(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "paddlecli", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=cli, timeout=120)
-        assert done.returncode == 0, done.stderr
-        return done
+        return inside(cli, os.environ, arguments)
 
     trained = paddlecli("train", "--config", "recognize_digits/softmax", "--run-dir", "run",
                         "--epochs", "1", "-o", "train.batch_size=40")  # fmt: skip

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from .runs import recipe, run, strict
+from .runs import call, recipe, strict
 
 
 @pytest.mark.parametrize("stage", ["graph", "gradients", "fused", "memory"])
 @pytest.mark.parametrize("name", ["fit_a_line", "recognize_digits"])
 def test_stages(tmp_path: Path, stage: str, name: str) -> None:
-    text = run(tmp_path, "plan", name, "--stage", stage).stdout
+    text = call(tmp_path, "plan", name, "--stage", stage).stdout
     assert text.strip()
-    found = strict(run(tmp_path, "plan", name, "--stage", stage, "--json").stdout)
+    found = strict(call(tmp_path, "plan", name, "--stage", stage, "--json").stdout)
     assert (found["schema"], found["recipe"], found["stage"], found["text"]) == (
         1,
         name,
@@ -26,7 +26,7 @@ def test_stages(tmp_path: Path, stage: str, name: str) -> None:
 def test_stages_show_what_they_are_for(tmp_path: Path) -> None:
     name = recipe(tmp_path)
     texts = {
-        s: run(tmp_path, "plan", name, "--stage", s).stdout
+        s: call(tmp_path, "plan", name, "--stage", s).stdout
         for s in ("graph", "gradients", "fused", "memory")
     }
     assert ".backward" not in texts["graph"] and ".backward" in texts["gradients"]
@@ -38,11 +38,11 @@ def test_without_data(tmp_path: Path) -> None:
     """The inputs that a network declares are enough."""
     text = (tmp_path / recipe(tmp_path)).read_text()
     start, end = text.index("data:"), text.index("model:")
-    assert run(tmp_path, "plan", recipe(tmp_path, text[:start] + text[end:])).stdout
+    assert call(tmp_path, "plan", recipe(tmp_path, text[:start] + text[end:])).stdout
 
 
 def test_unknown_stage(tmp_path: Path) -> None:
     assert (
         "graph, gradients, fused, memory"
-        in run(tmp_path, "plan", "fit_a_line", "--stage", "x", code=2).stderr
+        in call(tmp_path, "plan", "fit_a_line", "--stage", "x", code=2).stderr
     )

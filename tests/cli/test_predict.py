@@ -9,13 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .runs import recipe, run, strict
+from .runs import call, recipe, run, strict
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run."""
+    folder = tmp_path_factory.mktemp("trained")
+    call(folder, "train", recipe(folder), "--run-dir", "out", "-q")
+    return folder / "out"
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> list[list[float]]:
-    """A finished run in `out` and a file `rows.jsonl` of inputs."""
-    run(tmp_path, "train", recipe(tmp_path), "--run-dir", "out", "-q")
+def rows(trained: Path, tmp_path: Path) -> list[list[float]]:
+    """The run in `out` and a file `rows.jsonl` of inputs."""
+    shutil.copytree(trained, tmp_path / "out")
     values: list[list[float]] = np.random.default_rng(0).normal(size=(100, 6)).round(3).tolist()
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"x": v}) + "\n" for v in values))
     return values
@@ -26,7 +34,7 @@ def lines(text: str) -> list[dict[str, object]]:
 
 
 def test_records(tmp_path: Path, rows: list[list[float]]) -> None:
-    found = lines(run(tmp_path, "predict", "out", "rows.jsonl", "--json").stdout)
+    found = lines(call(tmp_path, "predict", "out", "rows.jsonl", "--json").stdout)
     assert [r["input"] for r in found] == [f"rows.jsonl:{i + 1}" for i in range(100)]
     for record in found:
         ranked = record["probabilities"]
@@ -37,9 +45,9 @@ def test_records(tmp_path: Path, rows: list[list[float]]) -> None:
 
 def test_alone_and_together(tmp_path: Path, rows: list[list[float]]) -> None:
     """A sample's answer has the same bits whatever shares its batch."""
-    together = lines(run(tmp_path, "predict", "out", "rows.jsonl", "--json").stdout)
+    together = lines(call(tmp_path, "predict", "out", "rows.jsonl", "--json").stdout)
     (tmp_path / "one.jsonl").write_text(json.dumps({"x": rows[77]}))
-    alone = lines(run(tmp_path, "predict", "out", "one.jsonl", "--json", "--threads", "2").stdout)
+    alone = lines(call(tmp_path, "predict", "out", "one.jsonl", "--json", "--threads", "2").stdout)
     assert alone[0]["probabilities"] == together[77]["probabilities"]
 
 
@@ -48,7 +56,7 @@ def test_bad_inputs_do_not_disturb_the_others(tmp_path: Path, rows: list[list[fl
     (tmp_path / "mixed.jsonl").write_text(
         f"{good}\nnot json\n" + json.dumps({"x": [1.0]}) + f"\n{good}\n"
     )
-    done = run(
+    done = call(
         tmp_path, "predict", "out", "mixed.jsonl", "missing.jsonl", "rows.jsonl", "--json", code=4
     )
     found = lines(done.stdout)
@@ -60,17 +68,17 @@ def test_bad_inputs_do_not_disturb_the_others(tmp_path: Path, rows: list[list[fl
 
 
 def test_ways_to_give_inputs(tmp_path: Path, rows: list[list[float]]) -> None:
-    expected = lines(run(tmp_path, "predict", "out", "rows.jsonl", "--json").stdout)[0][
+    expected = lines(call(tmp_path, "predict", "out", "rows.jsonl", "--json").stdout)[0][
         "probabilities"
     ]
     line = json.dumps({"x": rows[0]})
     by_stdin = run(tmp_path, "predict", "out", "-", "--json", stdin=line.encode())
-    by_field = run(tmp_path, "predict", "out", "--field", f"x={json.dumps(rows[0])}", "--json")
-    run(tmp_path, "predict", "out", "rows.jsonl", "--output", "answers.jsonl")
+    by_field = call(tmp_path, "predict", "out", "--field", f"x={json.dumps(rows[0])}", "--json")
+    call(tmp_path, "predict", "out", "rows.jsonl", "--output", "answers.jsonl")
     (tmp_path / "folder").mkdir()
     shutil.copy(tmp_path / "rows.jsonl", tmp_path / "folder" / "a.jsonl")
-    by_folder = run(tmp_path, "predict", "out", "folder", "--json")
-    by_pattern = run(tmp_path, "predict", "out", "fold*/*.jsonl", "--json")
+    by_folder = call(tmp_path, "predict", "out", "folder", "--json")
+    by_pattern = call(tmp_path, "predict", "out", "fold*/*.jsonl", "--json")
     texts = (
         by_stdin.stdout,
         by_field.stdout,
@@ -80,15 +88,15 @@ def test_ways_to_give_inputs(tmp_path: Path, rows: list[list[float]]) -> None:
     )
     for text in texts:
         assert lines(text)[0]["probabilities"] == expected
-    run(tmp_path, "predict", "out", code=2)
-    run(tmp_path, "predict", "out", "--text", "hello", code=2)
+    call(tmp_path, "predict", "out", code=2)
+    call(tmp_path, "predict", "out", "--text", "hello", code=2)
 
 
 def test_labelled_inputs_are_measured(tmp_path: Path, rows: list[list[float]]) -> None:
     (tmp_path / "labelled.jsonl").write_text(
         "".join(json.dumps({"x": v, "y": [i % 3]}) + "\n" for i, v in enumerate(rows))
     )
-    done = run(tmp_path, "predict", "out", "labelled.jsonl", "--json")
+    done = call(tmp_path, "predict", "out", "labelled.jsonl", "--json")
     right = sum(
         r["label"] == ("red", "green", "blue")[i % 3] for i, r in enumerate(lines(done.stdout))
     )
@@ -96,17 +104,17 @@ def test_labelled_inputs_are_measured(tmp_path: Path, rows: list[list[float]]) -
 
 
 def test_moved_model(tmp_path: Path, rows: list[list[float]]) -> None:
-    before = run(tmp_path, "predict", "out", "rows.jsonl", "--json").stdout
+    before = call(tmp_path, "predict", "out", "rows.jsonl", "--json").stdout
     shutil.move(tmp_path / "out" / "model", tmp_path / "elsewhere")
     shutil.rmtree(tmp_path / "out")
-    assert run(tmp_path, "predict", "./elsewhere", "rows.jsonl", "--json").stdout == before
+    assert call(tmp_path, "predict", "./elsewhere", "rows.jsonl", "--json").stdout == before
 
 
 def test_prices_in_the_files_own_units(tmp_path: Path) -> None:
     """Rows as they stand in the housing file; the scaling is the model's business."""
-    run(tmp_path, "train", "fit_a_line", "--run-dir", "out", "-q")
-    run(tmp_path, "dataset", "head", "uci_housing", "-n", "5", "--output", "samples")
-    done = run(tmp_path, "predict", "out", "samples", "--json")
+    call(tmp_path, "train", "fit_a_line", "--run-dir", "out", "-q")
+    call(tmp_path, "dataset", "head", "uci_housing", "-n", "5", "--output", "samples")
+    done = call(tmp_path, "predict", "out", "samples", "--json")
     found = lines(done.stdout)
     assert len(found) == 5
     assert all(isinstance(r["prediction"], float) and 0 < r["prediction"] < 50 for r in found)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.runs import DIGITS, command, environment, recipe, run, strict
+from cli.runs import DIGITS, call, command, environment, recipe, run, strict
 from cli.terminal import shown
 
 ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
@@ -297,7 +297,7 @@ def test_exit_codes(code: int, arguments: list[str], tmp_path: Path) -> None:
     done = run(tmp_path, *arguments, code=code, env=env)
     assert (done.stderr == "") == (code == 0)
     if "--quiet" not in arguments:
-        told = run(tmp_path, *arguments, "--json", code=code, env=env)
+        told = call(tmp_path, *arguments, "--json", code=code, env=env)
         if code:
             assert json.loads(told.stderr.splitlines()[-1])["error"]["code"] == code
 
@@ -311,8 +311,8 @@ def test_a_network_that_cannot_be_reached_ends_with_8(tmp_path: Path) -> None:
 
 
 def test_a_metric_below_its_bound_ends_with_9(tmp_path: Path) -> None:
-    run(tmp_path, *train(tmp_path, "--quiet"))
-    run(tmp_path, "evaluate", "last", "--min", "accuracy=0.1")
+    call(tmp_path, *train(tmp_path, "--quiet"))
+    call(tmp_path, "evaluate", "last", "--min", "accuracy=0.1")
     run(tmp_path, "evaluate", "last", "--min", "accuracy=2", code=9)
 
 

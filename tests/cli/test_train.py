@@ -335,8 +335,8 @@ def limited(bytes_: int) -> list[str]:
 def test_full_disk(tmp_path: Path) -> None:
     """Exit code 7; what was saved before is whole and training goes on from it once there is room."""
     wide = ("-o", "model.layers.0.fc.size=4000", "-o", "train.epochs=1")
-    run(tmp_path, "train", recipe(tmp_path), "--run-dir", "out", "-q", *wide)
-    before = run(tmp_path, "evaluate", "out", "--json").stdout
+    call(tmp_path, "train", recipe(tmp_path), "--run-dir", "out", "-q", *wide)
+    before = call(tmp_path, "evaluate", "out", "--json").stdout
     done = subprocess.run(
         [*limited(60_000), "train", "--resume", "out", "--epochs", "2", "--json"], cwd=tmp_path, env=environment(tmp_path),
         capture_output=True, text=True, check=False,
@@ -344,9 +344,9 @@ def test_full_disk(tmp_path: Path) -> None:
     assert done.returncode == 7, done.stderr
     assert strict(done.stdout)["status"] == "failed"
     assert "the disk is full" in done.stderr
-    assert run(tmp_path, "evaluate", "out", "--json").stdout == before
-    again = run(tmp_path, "train", "--resume", "out", "--epochs", "2", "--json")
-    straight = run(tmp_path, "train", recipe(tmp_path), "--json", *wide, "-o", "train.epochs=2")
+    assert call(tmp_path, "evaluate", "out", "--json").stdout == before
+    again = call(tmp_path, "train", "--resume", "out", "--epochs", "2", "--json")
+    straight = call(tmp_path, "train", recipe(tmp_path), "--json", *wide, "-o", "train.epochs=2")
     assert strict(again.stdout)["metrics"] == strict(straight.stdout)["metrics"]
 
 
@@ -403,13 +403,12 @@ def test_closed_stdout(tmp_path: Path) -> None:
 
 
 def test_fit_a_line_is_quick(tmp_path: Path) -> None:
-    """The whole command, after a first one has warmed the caches."""
-    cached = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path / "bytecode")}
-    run(tmp_path, "train", "fit_a_line", "-q", env=cached)
+    """The whole command, after a first one has warmed the caches (`tests/conftest.py`)."""
+    run(tmp_path, "train", "fit_a_line", "-q")
     least = float("inf")
     for _ in range(3):
         began, used = time.monotonic(), sum(os.times()[2:4])
-        found = strict(run(tmp_path, "train", "fit_a_line", "--json", "-q", env=cached).stdout)
+        found = strict(run(tmp_path, "train", "fit_a_line", "--json", "-q").stdout)
         # on a machine that is busy with other work the time of the processor says what the clock would on a free one
         least = min(least, time.monotonic() - began, sum(os.times()[2:4]) - used)
     assert found["steps"] == 2100

@@ -30,7 +30,9 @@ NAMES = (
 )
 TOLERANCE = 2e-5
 EXACT = ("inplace", "views", "reuse", "layout")
-PLAIN = Passes(hoist=False, fuse=False, layout=False, inplace=False, views=False, reuse=False)
+PLAIN = Passes(
+    hoist=False, fuse=False, tiles=False, layout=False, inplace=False, views=False, reuse=False
+)
 
 
 def trained(

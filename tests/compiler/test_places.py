@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ from paddlecli.compiler.pipeline import Passes
 from paddlecli.compiler.plan import PlanWriter
 from paddlecli.engine.summary import Sizes
 from paddlecli.errors import PaddleCliError
-from paddlecli.graph.ir import Graph
+from paddlecli.graph.ir import Graph, Tensor
 from paddlecli.ops.spec import BATCH, Spec
-from paddlecli.runtime.session import Plan
+from paddlecli.runtime.device import device
+from paddlecli.runtime.session import Plan, Session
 
 Load = Callable[[str], tuple[Graph, dict[str, OptimizerSpec]]]
 
@@ -43,31 +45,80 @@ def test_the_core_places_as_reported(name: str, load: Load) -> None:
     assert saved == whole(apart) - whole(shared) > 0
 
 
+def lives_of(spans: Sequence[tuple[int, int]]) -> list[Life]:
+    return [Life(Tensor("t", Spec.of(BATCH)), *s) for s in spans]
+
+
+def session_of(sizes: Sequence[int], spans: Sequence[tuple[int, int]]) -> Session:
+    """A session of a plan that has slots of so many bytes and nothing else."""
+    writer = PlanWriter(0)
+    for size, span in zip(sizes, spans, strict=True):
+        writer.tensor("t", Spec.of(size, dtype="u8"), "slot", writer.slot(*span))
+    return Session(Plan(writer.finish()), None, device("cpu", 1))
+
+
+def taken(sizes: Sequence[int], spans: Sequence[tuple[int, int]]) -> int:
+    """Bytes that the core takes for slots of so many bytes."""
+    session = session_of(sizes, spans)
+    session.reserve({})
+    return session.bytes
+
+
+def drawn(rng: np.random.Generator, count: int, clock: int, most: int) -> list[tuple[int, int]]:
+    first, longer = rng.integers(0, clock, count), rng.integers(0, most, count)
+    return [(int(f), int(f + n)) for f, n in zip(first, longer, strict=True)]
+
+
 def test_places() -> None:
-    """Two that meet lie side by side, a third over the one that has ended; a gap is filled by what fits best."""
-    from paddlecli.graph.ir import Tensor
+    """Two that meet lie side by side, a third over the one that has ended; a gap is filled by what fits best; all
+    at multiples of 64 bytes."""
 
-    def lives(*spans: tuple[int, int]) -> list[Life]:
-        return [Life(Tensor("t", Spec.of(BATCH)), *s) for s in spans]
+    def places(sizes: list[int], *spans: tuple[int, int]) -> tuple[list[int], int]:
+        return placed(sizes, lives_of(spans))
 
-    assert placed([8, 8, 8], lives((0, 1), (1, 2), (2, 3))) == ([0, 8, 0], 16)
-    assert placed([4, 8, 2], lives((0, 9), (0, 9), (0, 9))) == ([8, 0, 12], 14)
-    assert placed([6, 6, 6, 2, 6], lives((0, 3), (0, 9), (0, 9), (5, 9), (4, 9)))[1] == 20
+    assert places([512, 512, 512], (0, 1), (1, 2), (2, 3)) == ([0, 512, 0], 1024)
+    assert places([256, 512, 128], (0, 9), (0, 9), (0, 9)) == ([512, 0, 768], 896)
+    assert places([6, 6, 6, 2, 6], (0, 3), (0, 9), (0, 9), (5, 9), (4, 9))[1] == 4 * 64
+    assert places([65, 1, 0], (0, 1), (0, 1), (0, 1)) == ([0, 128, 0], 192)
     assert placed([], []) == ([], 0)
     rng = np.random.default_rng(0)
     for _ in range(20):
-        first = rng.integers(0, 20, 15)
-        spans = lives(
-            *((int(f), int(f + n)) for f, n in zip(first, rng.integers(0, 9, 15), strict=True))
-        )
-        sizes = [int(n) for n in rng.integers(0, 30, 15)]
-        found, total = placed(sizes, spans)
+        spans = drawn(rng, 15, 20, 9)
+        sizes = [int(n) for n in rng.integers(0, 30 * 64, 15)]
+        found, total = placed(sizes, lives_of(spans))
         for i in range(15):
-            assert found[i] >= 0 and found[i] + sizes[i] <= total
+            assert found[i] >= 0 and found[i] % 64 == 0 and found[i] + sizes[i] <= total
             for k in range(i):
-                meet = spans[i].first <= spans[k].last and spans[k].first <= spans[i].last
+                meet = spans[i][0] <= spans[k][1] and spans[k][0] <= spans[i][1]
                 over = found[i] < found[k] + sizes[k] and found[k] < found[i] + sizes[i]
                 assert not (meet and over)
+
+
+def test_the_core_has_the_same_places() -> None:
+    """For lives and sizes of every kind, equal ones and empty ones among them."""
+    rng = np.random.default_rng(1)
+    nothing = taken([], [])
+    for count in (1, 2, 3, 40, 200):
+        for clock, most in ((1, 1), (5, 3), (count, 9), (3 * count, count)):
+            spans, steps = drawn(rng, count, clock, most), rng.integers(0, 6, count)
+            for unit in (1, 64, 1000):
+                sizes = [int(n) * unit for n in steps]
+                whole = placed(sizes, lives_of(spans))[1]
+                assert taken(sizes, spans) == nothing + whole, (count, clock, most, unit)
+
+
+def test_a_large_plan_takes_little_longer_than_its_slots() -> None:
+    """Four times the slots, each with the same number of neighbours: far from the sixteen times of comparing all
+    with all."""
+    rng, seconds = np.random.default_rng(2), []
+    for count in (15_000, 60_000):
+        session = session_of(
+            [int(n) for n in rng.integers(1, 10_000, count)], drawn(rng, count, count, 8)
+        )
+        start = time.process_time()
+        session.reserve({})
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 9 * max(seconds[0], 0.005), seconds
 
 
 def test_a_slot_that_ends_before_it_begins() -> None:

@@ -12,12 +12,13 @@ from null.world import draw, graph_of, recipe_of
 from road import Road, same
 
 from paddlecli.compiler.groups import OptimizerSpec
-from paddlecli.compiler.memory import nominal_bytes, nominal_total
+from paddlecli.compiler.memory import MemoryPlan, nominal_bytes, nominal_peak, placed
 from paddlecli.compiler.optimizer import optimizers
-from paddlecli.compiler.pipeline import Passes, run_passes
+from paddlecli.compiler.pipeline import Passes, Stages, run_passes
 from paddlecli.compiler.recompute import SMALL, Recomputed
 from paddlecli.compiler.report import show_memory
 from paddlecli.data.opening import open_dataset
+from paddlecli.engine.passes import passes_for
 from paddlecli.engine.prepare import fields_of, prepare
 from paddlecli.engine.summary import summarize
 from paddlecli.errors import ConfigError
@@ -143,6 +144,11 @@ def trained(network: Network, passes: Passes, **how: Any) -> dict[str, Any]:
     return {"numbers": np.array(numbers), **road.everything()}
 
 
+def bytes_of(plan: MemoryPlan) -> int:
+    """What the core takes for an entry's temporaries at the nominal sizes."""
+    return placed([nominal_bytes(v.tensor.spec) for v in plan.lives], plan.lives)[1]
+
+
 def found(network: Network, passes: Passes) -> tuple[Entry, Recomputed]:
     stages = run_passes(*network, passes)
     (entry,) = network[0].roles["train"]
@@ -179,8 +185,9 @@ def test_nothing_that_changes_state_runs_twice(name: str, networks: dict[str, Ne
     assert second and not any(n.kernel.updates or n.guard is not None for n in second)
     written = {id(s) for n in before for t in n.outputs for s in storage_of(t)}
     assert not any(id(s) in written for n in second for t in n.outputs for s in storage_of(t))
-    known = {(n.kernel.full_name, n.origin.path, n.stream) for n in before}
-    assert {(n.kernel.full_name, n.origin.path, n.stream) for n in second} <= known
+    known = {(n.kernel.op, n.origin.path, n.stream) for n in before}
+    assert {(n.kernel.op, n.origin.path, n.stream) for n in second} <= known
+    assert {n.kernel.name for n in second} <= {"forward", "again"}
     for state in (t for n in flat(entry.items) if n.kernel.updates for t in n.outputs):
         assert sum(state in n.outputs for n in flat(entry.items)) == 1, state
 
@@ -200,8 +207,8 @@ def test_memory(tmp_path: Any) -> None:
         recipe = recipe_of(pictures(f"model: {{name: {model}, classes: 10}}", 32), tmp_path)
         network = graph_of(recipe), optimizers(recipe)
         off, on = (run_passes(*network, p).memory for p in (Passes(), Passes(recompute="auto")))
-        assert nominal_total(on["train_step"]) < 0.5 * nominal_total(off["train_step"])
-        assert nominal_total(on["predict"]) == nominal_total(off["predict"])
+        assert bytes_of(on["train_step"]) < 0.5 * bytes_of(off["train_step"])
+        assert bytes_of(on["predict"]) == bytes_of(off["predict"])
 
 
 def test_deeper_nets_need_little_more(tmp_path: Any) -> None:
@@ -212,7 +219,7 @@ def test_deeper_nets_need_little_more(tmp_path: Any) -> None:
         recipe = recipe_of(text, tmp_path)
         network = graph_of(recipe), optimizers(recipe)
         sizes.append([
-            nominal_total(run_passes(*network, p).memory["train_step"])
+            bytes_of(run_passes(*network, p).memory["train_step"])
             for p in (Passes(), Passes(recompute="auto"))
         ])  # fmt: skip
     (few, less), (many, little) = sizes
@@ -229,6 +236,59 @@ def test_patterns(networks: dict[str, Network]) -> None:
     outputs = [t.name for n in last if n.args.get("z") is not None for t in n.outputs[:1]]
     assert outputs and set(outputs) <= names
     assert all(nominal_bytes(t.spec) > SMALL for t in (*report.kept, *report.again))
+
+
+def test_statistics_are_not_computed_again(networks: dict[str, Network]) -> None:
+    """A second batch norm takes mean and spread from the first."""
+    entry, report = found(networks["resnet"], Passes(recompute="auto"))
+    norms = [n for n in flat(report.items) if n.kernel.op == "batch_norm"]
+    first = {id(t) for n in flat(entry.items) for t in n.outputs if "again." not in t.name}
+    assert norms and {n.kernel.name for n in norms} == {"again"}
+    assert all(id(n.args[p]) in first for n in norms for p in ("mean", "rstd"))
+
+
+def test_the_batch_decides(tmp_path: Any) -> None:
+    """Plans are compared at the recipe's batch: where scratch of fixed size weighs more, other values are kept."""
+    text = pictures("model: {name: resnet_cifar10, depth: 14, classes: 10}", 32)
+    recipe = recipe_of(text + "train: {batch_size: 4, accumulate: 2, recompute: auto}\n", tmp_path)
+    assert passes_for(recipe).batch == 2
+    network = graph_of(recipe), optimizers(recipe)
+    few, many = (run_passes(*network, Passes(recompute="auto", batch=n)) for n in (1, 256))
+    assert "  at batch 256: " in show_memory(many)
+
+    def peak(stages: Stages, batch: int) -> int:
+        return nominal_peak(stages.memory["train_step"], batch)
+
+    for mine, other, batch in ((few, many, 1), (many, few, 256)):
+        assert peak(mine, batch) <= peak(other, batch)
+
+
+def test_what_saves_nothing_says_so(tmp_path: Any) -> None:
+    """Layers that are frozen, a network without a value worth it."""
+    frozen = NETWORKS["resnet"].replace(
+        "classes: 4}", "classes: 4, parameters: {'stage1/*': {trainable: false}, 'conv2d1/*': {trainable: false}, "
+        "'batch_norm1/*': {trainable: false}}}",
+    )  # fmt: skip
+    for how, told in (
+        (("stage1/*",), "`stage1/*` saves nothing"),
+        (("stage1/*", "stage2/*"), "`stage1/*`"),
+    ):
+        recipe = recipe_of(frozen + f"train: {{recompute: [{', '.join(how)}]}}\n", tmp_path)
+        notes = prepare(recipe, fields_of(recipe)).artifact.notes
+        assert [told in n for n in notes] == [True], notes
+        assert not any("stage2" in n for n in notes)
+    small = SCANNED.replace("model:", "train: {recompute: auto, batch_size: 2}\nmodel:", 1)
+    recipe = recipe_of(small, tmp_path)
+    notes = prepare(recipe, fields_of(recipe)).artifact.notes
+    assert [n.partition(": ")[2][:18] for n in notes] == ["auto finds nothing"], notes
+    assert not prepare(recipe_of(SCANNED, tmp_path), fields_of(recipe)).artifact.notes
+
+
+@pytest.mark.parametrize("value", ["7", "all", "true"])
+def test_what_may_be_said(value: str, tmp_path: Any) -> None:
+    with pytest.raises(ConfigError) as e:
+        recipe_of(NETWORKS["resnet"] + f"train: {{recompute: {value}}}\n", tmp_path)
+    assert "or a list of patterns" in e.value.faults[0].expected
 
 
 def test_off_is_the_default(networks: dict[str, Network]) -> None:

@@ -12,6 +12,7 @@ from road import Road, close
 from paddlecli.compiler.groups import OptimizerSpec
 from paddlecli.compiler.optimizer import optimizers
 from paddlecli.compiler.pipeline import Passes, run_passes
+from paddlecli.engine.passes import passes_for
 from paddlecli.graph.ir import Entry, Graph, flat
 
 RECIPE = """
@@ -53,8 +54,10 @@ def test_what_is_fused(network: Network) -> None:
     assert not predict["batch_norm.inference"] and predict["batch_norm.fold"] == 9
 
 
-def test_fused_equals_its_parts(network: Network) -> None:
-    roads = [Road(*network, passes=replace(Passes(), fuse=fuse)) for fuse in (True, False)]
+@pytest.mark.parametrize("switch", ["fuse", "tiles"])
+def test_on_equals_off(switch: str, network: Network) -> None:
+    roads = [Road(*network, passes=replace(Passes(), **{switch: on})) for on in (True, False)]
+    assert roads[0].artifact.plan != roads[1].artifact.plan
     for road in roads:
         road.shake()
     for step, size in enumerate((5, 3)):
@@ -65,3 +68,24 @@ def test_fused_equals_its_parts(network: Network) -> None:
             close(a.outputs, b.outputs, 2e-3)
     arrays = [{k: v for k, v in r.everything().items() if v.dtype.kind == "f"} for r in roads]
     close(*arrays, 2e-3)
+
+
+def test_which_convolutions_go_in_tiles(network: Network) -> None:
+    """Those of 3x3 and stride 1 with 16 channels on both sides; the first reads a picture, those of
+    stride 2 and of one pixel stay. A switch turns it off, and no scratch is asked for then."""
+    on, off = (run_passes(*network, replace(Passes(), tiles=t)).fused for t in (True, False))
+    for name, entry in on.entries.items():
+        found, without = kernels(entry), kernels(off.entries[name])
+        assert found["conv2d_tiled.forward"] == 4, name
+        assert found["conv2d.forward"] == without["conv2d.forward"] - 4
+        if name == "train_step":
+            assert found["conv2d_tiled.backward_x"] == found["conv2d_tiled.backward_w"] == 4
+        nodes = [n for n in flat(off.entries[name].items) if n.kernel.op.startswith("conv2d")]
+        assert nodes and not any("work" in n.results for n in nodes)
+
+
+def test_a_cuda_plan_has_no_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA has no kernels for them."""
+    for device, tiles in (("cpu", True), ("auto", True), ("cuda", False), ("cuda:1", False)):
+        monkeypatch.setenv("PADDLECLI_DEVICE", device)
+        assert passes_for().tiles is tiles

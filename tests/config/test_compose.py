@@ -232,6 +232,7 @@ def test_a_path_object_is_never_a_name() -> None:
         ("train.epochs=3", ("train", "epochs"), 3),
         ("description=12", ("description",), "12"),
         ("description=null", ("description",), "null"),
+        ("train.init_from=./null", ("train", "init_from"), "./null"),
         ("description=a=b", ("description",), "a=b"),
         ("description=[a, {b", ("description",), "[a, {b"),
         ("description= x ", ("description",), " x "),
@@ -254,6 +255,13 @@ def test_override(override: str, path: tuple[str | int, ...], value: object) -> 
     for part in path:
         found = found[part]  # type: ignore[index]
     assert (type(found), found) == (type(value), value)
+
+
+def test_null_leaves_out_what_may_be_left_out() -> None:
+    """A text too; one that must be there takes the word."""
+    text = SMALL + "train: {init_from: last, class_weights: balanced}\n"
+    train = load(text, "train.init_from=null", "train.class_weights=null").train
+    assert train.init_from is None and train.class_weights is None
 
 
 def test_overrides_accumulate_and_the_last_wins() -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from paddlecli import assets
 from paddlecli.config import describe, reference
+from paddlecli.config.describe import field_texts
 from paddlecli.config.json_schema import DRAFT, FIRST_BRANCH, json_schema
 from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import LAYERS, OPTIMIZERS
@@ -299,7 +300,7 @@ def test_the_page_lists_every_key() -> None:
     text = reference.reference()
     for model in sections(Recipe).values():
         for name, field in model.model_fields.items():
-            told = " ".join((field.description or "").split()).replace("|", "\\|")
+            told = " ".join(field_texts(model)[name].split()).replace("|", "\\|")
             row = rf"^\| `{field.alias or name}` \| .* \| {re.escape(told)} \|$"
             assert re.search(row, text, re.MULTILINE), (model, name)
 

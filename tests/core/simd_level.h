@@ -14,5 +14,8 @@ typedef void (*simd_apply_fn)(int32_t f, const float *in, float *out, int64_t n)
 /* out[0..4]: row sum, row maximum, dot product of in with itself, sum of 16 and maximum of 16 first
  * lanes. */
 typedef void (*simd_reduce_fn)(const float *in, int64_t n, float *out);
+/* How many roots of the floats with bits first..end, a multiple of 16 of them, are not what the
+ * machine's own instruction gives. */
+typedef int64_t (*simd_roots_fn)(uint32_t first, uint32_t end);
 
 #endif

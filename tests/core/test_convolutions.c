@@ -248,7 +248,8 @@ int main(void) {
         if (random_conv(&c)) try_one(&c);
     const pk_conv shapes[] = {conv_of(5, 1, 28, 20, 5, 0), conv_of(5, 20, 12, 50, 5, 0),
                               conv_of(3, 40, 9, 33, 3, 1), conv_of(2, 300, 6, 40, 1, 0),
-                              conv_of(2, 3, 24, 18, 3, 1), conv_of(9, 33, 4, 17, 3, 1)};
+                              conv_of(2, 3, 24, 18, 3, 1), conv_of(9, 33, 4, 17, 3, 1),
+                              conv_of(2, 40, 14, 130, 1, 0)};
     for (int i = 0; i < (int)(sizeof shapes / sizeof shapes[0]); i++) {
         try_one(&shapes[i]);
         for (int v = 0; v < VARIANTS; v++)

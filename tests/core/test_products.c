@@ -57,8 +57,9 @@ static int64_t random_size(void) {
 /* One random product with every level and every pool. */
 static void try_one(int64_t m, int64_t n, int64_t k) {
     const int ta = (int)random_below(2), tb = (int)random_below(2);
-    const int64_t sa = (ta ? m : k) + random_below(3), sb = (tb ? k : n) + random_below(3),
-                  sc = n + random_below(3);
+    /* Rows 4 KiB apart take another road. */
+    const int64_t sa = random_below(8) ? (ta ? m : k) + random_below(3) : 1024,
+                  sb = (tb ? k : n) + random_below(3), sc = n + random_below(3);
     float *a = random_floats((ta ? k : m) * sa), *b = random_floats((tb ? n : k) * sb),
           *bias = random_floats(n);
     float *old = random_floats(m * sc), *fma_c = NULL;

@@ -6,15 +6,17 @@
 
 #define F(level)                                                       \
     void simd_apply_##level(int32_t, const float *, float *, int64_t); \
-    void simd_reduce_##level(const float *, int64_t, float *);
+    void simd_reduce_##level(const float *, int64_t, float *);         \
+    int64_t simd_roots_##level(uint32_t, uint32_t);
 PK_EACH_LEVEL(F)
 #undef F
 typedef struct {
     const char *level;
     simd_apply_fn apply;
     simd_reduce_fn reduce;
+    simd_roots_fn roots;
 } variant;
-#define F(level) {#level, simd_apply_##level, simd_reduce_##level},
+#define F(level) {#level, simd_apply_##level, simd_reduce_##level, simd_roots_##level},
 static const variant variants[] = {PK_EACH_LEVEL(F)};
 #undef F
 #define VARIANTS (int)(sizeof variants / sizeof variants[0])
@@ -137,7 +139,22 @@ static void check_reductions(void) {
     }
 }
 
+/* Every mantissa at odd and even exponents, at both ends of the range that has its own way, and what
+ * lies outside of it. */
+static void check_roots(void) {
+    const uint32_t ranges[][2] = {
+        {0x00000000, 0x00010000}, {0x0f800000, 0x10800000}, {0x3f800000, 0x40800000},
+        {0x7f000000, 0x7f810000}, {0x80000000, 0x80010000}, {0xff7f0000, 0xff810000}};
+    for (int v = 0; v < VARIANTS; v++)
+        for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && pk_level_supported(v); i++) {
+            const int64_t wrong = variants[v].roots(ranges[i][0], ranges[i][1]);
+            CHECK(wrong == 0, "%s: %ld roots of floats from %#x on are not the nearest",
+                  variants[v].level, (long)wrong, (unsigned)ranges[i][0]);
+        }
+}
+
 int main(void) {
+    check_roots();
     for (int f = 0; f < FUNCTIONS; f++) check_function(f);
     check_reductions();
     return end_of_test("simd");

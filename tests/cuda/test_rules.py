@@ -57,6 +57,27 @@ def test_squares(backend: str) -> None:
     same("global_norm", "squares_rows", backend, rows, {}, outs)
 
 
+@pytest.mark.parametrize("shape", [(5, 3), (9, 41), (3, 700), (0, 5)], ids=str)
+def test_loss_with_its_gradient(shape: tuple[int, int], backend: str) -> None:
+    """Weighted, some labels ignored, in the scores' place and beside them."""
+    rng = np.random.default_rng(7)
+    args = {
+        "x": rng.normal(0, 4, shape).astype(np.float32),
+        "label": rng.integers(0, shape[1], (shape[0], 1)),
+        "weight": rng.uniform(0.5, 2, shape[1]).astype(np.float32),
+        "dloss": rng.uniform(-1, 1, (shape[0], 1)).astype(np.float32),
+    }
+    outs = {"loss": Out((shape[0], 1)), "dx": Out(shape)}
+    it: Any = ops.get("softmax_with_cross_entropy")
+    wanted = run_kernel(it.forward_backward, args, {"ignore_index": 1}, outs)
+    for inplace in (False, True):
+        found = run_kernel(
+            it.forward_backward, args, {"ignore_index": 1}, outs, backend=backend, inplace=inplace
+        )
+        for name, value in wanted.items():
+            np.testing.assert_allclose(found[name], value, 1e-5, 1e-6, err_msg=name)
+
+
 def test_batch_norm(backend: str) -> None:
     rng = np.random.default_rng(2)
     for shape in ((5, 3, 4, 2), (6, 17)):
@@ -81,9 +102,18 @@ def test_batch_norm(backend: str) -> None:
             "variance": each["variance"],
             "dy": dy,
             "y": None,
+            "b": each["b"],
         }
         outs = {"dx": Out(shape), "dw": Out((c,)), "db": Out((c,))}
         same("batch_norm", "backward_inference", backend, given, {"epsilon": 1e-5}, outs)
+        known = {**{k: each[k] for k in ("w", "b", "mean")}, "rstd": each["variance"]}
+        for z in (None, dy):
+            attrs = {"epsilon": 1e-5, "activation": 1}
+            again = {"x": x, **known, "z": z}
+            same("batch_norm", "again", backend, again, attrs, {"y": Out(shape)})
+        for y, b in ((None, None), (dy[::-1].copy(), None), (None, each["b"])):
+            back = {"x": x, **known, "dy": dy, "y": y, "b": b}
+            same("batch_norm", "backward", backend, back, {"epsilon": 1e-5}, outs)
     state = {
         "mean": each["mean"],
         "variance": each["variance"],

@@ -154,5 +154,5 @@ def test_describe_opens_nothing(cache_dir: Path) -> None:
     assert spec.sizes == {"train": 60000, "test": 10000}
     image, label = spec.fields
     assert (image.shape, image.dtype, image.plan_dtype()) == ((1, 28, 28), "uint8", "float32")
-    assert image.preprocess is not None and image.preprocess.is_affine()
+    assert image.preprocess is not None and image.preprocess.scale != 1
     assert (label.classes, label.names[3], label.role) == (10, "3", "label")

@@ -31,6 +31,18 @@ def test_counts_classes_and_ranges(tmp_path: Path) -> None:
     report.demand()
 
 
+def test_names_of_classes_that_are_whole_texts_are_cut(tmp_path: Path) -> None:
+    """Where people read them; as data they are whole."""
+    text = "a long story " * 800
+    rows = [f"{i},1,{'short' if i % 13 else text}" for i in range(52)]
+    report = check("csv", {"train": table(tmp_path / "t.csv", rows), **WORDS})
+    brief = "a long story a long story a long stor... (10,399 characters)"
+    (told,) = (line for line in report.lines() if line.startswith("  y: "))
+    assert told.endswith(f"2 classes; short 48, {brief} 4")
+    assert report.remarks == (f"train: y short has 48 rows, {brief} 4",)
+    assert text.strip() in report.as_dict()["splits"]["train"]["fields"]["y"]["counts"]
+
+
 def test_every_bad_line_is_listed_and_the_rest_counted(tmp_path: Path) -> None:
     rows = [f"{i},1,u" for i in range(30)] + ["1,2", "x,1,u", ",1,u", "1,1,"] + ["y,1,u"] * 12
     report = check("csv", {"train": table(tmp_path / "t.csv", rows), **WORDS})

@@ -14,8 +14,10 @@ from test_book_sets import ML, PTB, REVIEWS, conll_files, ragged, read
 
 from paddlecli.data.columns import Dataset
 from paddlecli.data.inputs import read_inputs, stack
+from paddlecli.data.own.frame import Faults, Values, frame_of
 from paddlecli.data.readers.words import plain_treebank, treebank
 from paddlecli.data.records import Record
+from paddlecli.data.transforms.corpora import MosesWords
 from paddlecli.errors import DataError, UsageError
 
 
@@ -32,6 +34,85 @@ def one(spec: dict[str, Any], **given: Any) -> Record:
 @pytest.fixture
 def films(tmp_path: Path) -> Dataset:
     return read("imdb", {"aclImdb_v1.tar.gz": put(tmp_path / "a", tar(REVIEWS, "xz"))}, cutoff=0)
+
+
+# --- pairs of sentences and reviews ---
+WMT14 = {
+    "wmt14/train/train": b"l&apos; eau d&apos; ici .\tit &apos;s water .\n",
+    "wmt14/test/test": b"eau\twater\n",
+    "wmt14/src.dict": b"<s>\n<e>\n<unk>\nl&apos;\neau\nd&apos;\nici\n.\n&quot;\n",
+    "wmt14/trg.dict": b"<s>\n<e>\n<unk>\nit\n&apos;s\nwater\n.\n",
+}
+
+
+def translator(tmp_path: Path, **changed: bytes) -> dict[str, Any]:
+    """What a net keeps that reads the source alone."""
+    files = {"wmt14.tgz": put(tmp_path / "w", tar({**WMT14, **changed}))}
+    return {**stored(read("wmt14", files)), "needed": ["source"]}
+
+
+@pytest.mark.parametrize("text", [
+    "L'eau d'ici.", "l\u2019eau d\u2019ici .", "l&apos; eau d&apos; ici .", "l' eau d' ici .",
+], ids=["typed", "curly", "as the corpus", "cut"])  # fmt: skip
+def test_french_is_cut_and_written_as_the_dictionary_is(tmp_path: Path, text: str) -> None:
+    """This dictionary has Moses' escapes and no capital letters."""
+    record = one(translator(tmp_path), text=[text])
+    assert record.arrays["source"].tolist() == [0, 3, 4, 5, 6, 7, 1] and not record.notes
+
+
+def test_a_dictionary_with_capitals_and_plain_marks(tmp_path: Path) -> None:
+    words = b"<s>\n<e>\n<unk>\nL'\neau\n"
+    spec = translator(tmp_path, **{"wmt14/src.dict": words})
+    assert one(spec, text=["L'eau"]).arrays["source"].tolist() == [0, 3, 4, 1]
+    record = one(spec, text=["l'Eau"])
+    assert record.arrays["source"].tolist() == [0, 2, 2, 1]
+    assert record.notes == ("2 of 2 words not in the vocabulary: l', Eau",)  # marks are no words
+
+
+def test_pairs_carry_what_is_to_be_said(tmp_path: Path) -> None:
+    path = put(tmp_path / "pairs.tsv", b"L'eau\tIt's water.\n\n  \t.\n")
+    good, empty = read_inputs(translator(tmp_path), [str(path)])
+    assert good.labels["next"].tolist() == [3, 4, 5, 6, 1]
+    assert empty.input.endswith(":3") and "there is no word" in str(empty.error)
+
+
+@pytest.mark.parametrize("text", ["", " \t "], ids=["nothing", "blanks"])
+def test_nothing_to_translate(tmp_path: Path, text: str) -> None:
+    assert "there is no word" in str(one(translator(tmp_path), text=[text]).error)
+
+
+@pytest.mark.parametrize(("apostrophe", "text", "cut"), [
+    ("next", "It's 1,000.5 well-known... 'quoted' dogs'", "It 's 1,000.5 well-known ... ' quoted ' dogs '"),
+    ("next", "it 's don 't", "it 's don 't"),
+    ("previous", "qu'il aujourd'hui", "qu' il aujourd' hui"),
+    ("apart", "geht's [so]", "geht ' s [ so ]"),
+])  # fmt: skip
+def test_words_as_moses_cuts_them(apostrophe: str, text: str, cut: str) -> None:
+    assert moses(text, apostrophe=apostrophe) == cut == moses(cut, apostrophe=apostrophe)
+
+
+def test_marks_as_moses_writes_them() -> None:
+    escaped = "a &amp; b &apos;s &#91; c &#93;"
+    assert moses("a & b's [c]", escape=True) == escaped == moses(escaped, escape=True)
+
+
+def moses(text: str, **how: Any) -> str:
+    values = Values("cells", [text])
+    return " ".join(MosesWords(**how).apply(values, Faults(frame_of({"c": values}, "f"))).rows[0])
+
+
+def test_reviews_without_a_mark_for_unknown_words(tmp_path: Path) -> None:
+    reviews = {
+        f"movie_reviews/{kind}/cv{i:03d}_{i}.txt": text
+        for i in range(5)
+        for kind, text in (("neg", b"dull , dull film\n"), ("pos", b"great film !\n"))
+    }
+    data = read("sentiment", {"movie_reviews.zip": put(tmp_path / "m", zipped(reviews))})
+    record = one(stored(data), text=["A GREAT film, really"])
+    words = [data.vocabularies["word"].words[i] for i in record.arrays["words"]]
+    assert words == ["great", "film", ","]
+    assert record.notes == ("2 of 5 words not in the vocabulary: a, really",)
+    assert "there is no word" in str(one(stored(data), text=["nothing known"]).error)
 
 
 # --- film reviews ---

@@ -6,9 +6,11 @@ import gzip
 import io
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
 from paddlecli.data.formats.images import Picture, picture, png
@@ -217,6 +219,35 @@ def test_floats_up_to_one_are_shares_of_white() -> None:
     for plane in (bytes_.astype(np.float32), bytes_.astype(np.float32) / np.float32(255)):
         found = picture(encoded(Image.fromarray(plane), "TIFF"), "test", shape).array
         assert (found == want).all()
+
+
+def pgm16(plane: NDArray[np.uint16]) -> bytes:
+    """A PGM file of sixteen bits."""
+    return b"P5 %d %d 65535\n" % plane.shape[::-1] + plane.astype(">u2").tobytes()
+
+
+@pytest.mark.parametrize(
+    ("kind", "white", "format_"),
+    [
+        (np.uint16, 2**16 - 1, "PNG"),
+        (np.uint16, 2**16 - 1, "PGM"),
+        (np.uint16, 2**16 - 1, "TIFF"),
+        (np.int32, 2**31 - 1, "TIFF"),
+    ],
+)
+def test_depth_is_what_the_file_declares(kind: Any, white: int, format_: str) -> None:
+    """A dark picture of many bits stays dark: values up to 255 are no eight bits."""
+    for brightest in (200, white // 3):
+        plane = np.full((4, 4), brightest, kind)
+        data = pgm16(plane) if format_ == "PGM" else encoded(Image.fromarray(plane), format_)
+        found = picture(data, "test", (1, 4, 4)).array
+        assert (found == round(255 * brightest / white)).all()
+
+
+def test_floats_of_an_unknown_scale_are_refused() -> None:
+    plane = np.array([[0.0, 4000.0]], np.float32)
+    with pytest.raises(DataError, match="test: pixels are floats from 0 to 4000"):
+        picture(encoded(Image.fromarray(plane), "TIFF"), "test", (1, 4, 4))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

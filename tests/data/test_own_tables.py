@@ -13,7 +13,7 @@ import pytest
 from paddlecli.data.columns import Dataset
 from paddlecli.data.inputs import read_inputs
 from paddlecli.data.opening import open_dataset
-from paddlecli.data.readers.jsonl import parquet_rows
+from paddlecli.data.readers.parquet import parquet_rows
 from paddlecli.errors import ConfigError, DataError, ResourceError
 
 TABLE = "a,b,colour,kind\n1,10,red,u\n2,20,blue,v\n3,30,red,v\n4,20,green,u\n"

@@ -60,6 +60,7 @@ def test_imikolov(shared_data: Path) -> None:
     assert total == 887521 + 70390 + 42068 + 3370  # words of the corpus, and <s> a line
 
 
+@pytest.mark.slow
 def test_imdb(shared_data: Path) -> None:
     bring("imdb", shared_data / "imdb", official=True)
     start = time.process_time()  # one thread: what it takes on a machine with nothing else to do

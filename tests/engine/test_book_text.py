@@ -20,10 +20,18 @@ from paddlecli.cli.app import main
 from paddlecli.data.cards import shipped
 from paddlecli.data.fetching import imports
 from paddlecli.engine.api import evaluate, fit, predict
-from paddlecli.engine.embeddings import Table, export, neighbourly, principal, table_of, tables
+from paddlecli.engine.embeddings import (
+    Table,
+    export,
+    neighbourly,
+    picture,
+    principal,
+    table_of,
+    tables,
+)
 from paddlecli.engine.predict import model_of
 from paddlecli.engine.recommend import recommend
-from paddlecli.errors import DataError, RunError, UsageError
+from paddlecli.errors import DataError, ResourceError, RunError, UsageError
 
 QUICK = ["train.seed=3", "checkpoint.every_epochs=0"]
 
@@ -222,15 +230,15 @@ def test_other_word_vectors(ptb: Path, net: str) -> None:
 def test_embeddings_of_a_run(ptb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = str(trained(ptb, "word2vec/ngram", "data.cutoff=0", "train.epochs=2"))
     table = table_of(model_of(run))
-    assert table.name == "words/w" and {"cat", "dog", "<unk>"} <= set(table.words)
+    assert table.name == "words/w" and {"cat", "dog", "<unk>"} <= set(table.names)
     code, out, _ = told(capsys, "embeddings", "neighbors", run, "Cat", "--top", "3", "--json")
-    near = json.loads(out)["words"]
-    assert code == 0 and len(near) == 3 and "cat" not in [n["word"] for n in near]
+    near = json.loads(out)["nearest"]
+    assert code == 0 and len(near) == 3 and "cat" not in [n["name"] for n in near]
     assert near[0]["cosine"] >= near[1]["cosine"] >= near[2]["cosine"]
     code, out, _ = told(capsys, "embeddings", "similarity", run, "cat", "cat")
     assert (code, out) == (0, "1.0000\n")
     code, out, _ = told(capsys, "embeddings", "analogy", run, "cat", "dog", "mat", "--json")
-    assert not {"cat", "dog", "mat"} & {n["word"] for n in json.loads(out)["words"]}
+    assert not {"cat", "dog", "mat"} & {n["name"] for n in json.loads(out)["nearest"]}
     code, _, err = told(capsys, "embeddings", "neighbors", run, "catt")
     assert code == 4 and "'catt' has no vector in the table words/w: did you mean cat?" in err
     code, _, err = told(capsys, "embeddings", "neighbors", run, "cat", "--table", "x")
@@ -250,15 +258,15 @@ def test_embeddings_of_a_run(ptb: Path, capsys: pytest.CaptureFixture[str]) -> N
             f"{method}.png",
             "--json",
         )
-        assert code == 0 and [w["word"] for w in json.loads(out)["words"]] == ["cat", "dog", "mat"]
+        assert code == 0 and [p["name"] for p in json.loads(out)["points"]] == ["cat", "dog", "mat"]
         with Image.open(ptb / f"{method}.png") as picture:
             assert picture.size == (1000, 1000)
     code, _, err = told(capsys, "embeddings", "project", run, "--method", "x")
     assert code == 2 and "expected pca or tsne" in err
     code, _, _ = told(capsys, "embeddings", "export", run, "--output", "v.txt")
     head, *lines = (ptb / "v.txt").read_text().splitlines()
-    assert head == f"{len(table.words)} 32" and len(lines) == len(table.words)
-    for line, word, row in zip(lines, table.words, table.vectors, strict=True):
+    assert head == f"{len(table.names)} 32" and len(lines) == len(table.names)
+    for line, word, row in zip(lines, table.names, table.vectors, strict=True):
         name, *numbers = line.split(" ")
         assert name == word and np.array_equal(np.asarray(numbers, np.float32), row)
 
@@ -266,14 +274,21 @@ def test_embeddings_of_a_run(ptb: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_neighbours_by_hand(tmp_path: Path) -> None:
     vectors = np.array([[1, 0], [2, 2], [0, 3], [-1, 0], [0, 0]], np.float32)
     table = Table("t", ["king", "queen", "man", "woman", "a film"], vectors)
-    found = [(n.word, round(n.cosine, 6)) for n in table.neighbors("king", 9)]
+    found = [(n.name, round(n.cosine, 6)) for n in table.neighbors("king", 9)]
     assert found == [("queen", 0.707107), ("man", 0.0), ("a film", 0.0), ("woman", -1.0)]
     # queen - king + man = (0.707, 0.707) - (1, 0) + (0, 1)
-    assert table.analogy("king", "queen", "man", 1)[0].word == "woman"
+    assert table.analogy("king", "queen", "man", 1)[0].name == "woman"
     export(table, tmp_path / "v.txt")
     assert (tmp_path / "v.txt").read_text().splitlines()[-1] == "a_film 0 0"
     with pytest.raises(RunError):
         export(table, tmp_path / "none" / "v.txt")
+    for write in (
+        lambda path: export(table, path),
+        lambda path: picture(["a"], np.ones((1, 2)), path),
+    ):
+        with pytest.raises(ResourceError, match="the disk is full") as full:
+            write(Path("/dev/full"))
+        assert full.value.hint == "make room, or choose another place"
 
 
 def test_principal_directions() -> None:
@@ -294,6 +309,43 @@ def test_tsne_keeps_groups_together() -> None:
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
     np.fill_diagonal(distances, np.inf)
     assert np.isfinite(points).all() and (own[distances.argmin(axis=1)] == own).all()
+
+
+# -- translation ------------------------------------------------------------------------------------------------------
+def test_a_sentence_through_one_vector(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The whole road of the chapter's first net: import, train, evaluate, translate with several answers."""
+    words = {"chat": "cat", "chien": "dog", "homme": "man", "arbre": "tree"}
+    pairs = [f"l&apos; {fr} !\tthe {en} !\n" for fr, en in words.items()]
+    members = {
+        "wmt14/train/train": "".join(pairs * 30),
+        "wmt14/test/test": "".join(pairs),
+        "wmt14/gen/gen": pairs[0],
+        "wmt14/src.dict": "\n".join(["<s>", "<e>", "<unk>", "l&apos;", "!", *words]),
+        "wmt14/trg.dict": "\n".join(["<s>", "<e>", "<unk>", "the", "!", *words.values()]),
+    }  # fmt: skip
+    bring(place, "wmt14", "wmt14.tgz", tar({k: v.encode() for k, v in members.items()}))
+    run = trained(
+        place,
+        "machine_translation/plain",
+        "optimizer={name: adam, learning_rate: 0.01}",
+        "train.epochs=30",
+        "train.batch_size=12",
+    )
+    assert evaluate(run).metrics["loss"] < 0.1
+    assert evaluate(run, "gen").samples == 1
+    code, out, err = told(
+        capsys, "predict", str(run), "--text", "L'arbre!", "--text", " ", "--json"
+    )
+    found, empty = map(json.loads, out.splitlines())
+    assert code == 4 and "1 of 2 inputs" in err and "there is no word" in empty["error"]
+    assert found["text"] == "the tree !" and "notes" not in found
+    best, other = found["sentences"]
+    assert best["text"] == found["text"] and best["score"] == found["score"] > other["score"]
+    one, many = (
+        [p.answer for p in predict(run, texts=["L'homme", "chat chien !", "zut"], batch_size=size)]
+        for size in (1, 64)
+    )
+    assert one == many
 
 
 # -- ratings ----------------------------------------------------------------------------------------------------------
@@ -399,7 +451,7 @@ def test_candidates_and_ranking(ratings: Path, capsys: pytest.CaptureFixture[str
     assert len(found.best) == 10 and {"prediction", "stars"} == set(found.best[0].answer)
 
 
-def test_the_tables_of_a_model(ratings: Path) -> None:
+def test_the_tables_of_a_model(ratings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = trained(ratings, "recommender_system/towers", "train.epochs=1")
     moved = run / "model"
     lines = (moved / "entities" / "movie.jsonl").read_text().splitlines()
@@ -409,7 +461,17 @@ def test_the_tables_of_a_model(ratings: Path) -> None:
     )
     assert "Toy" not in (moved / "preprocessing.yaml").read_text()
     films = table_of(model_of(str(run)), "movie_table")
-    assert films.words[1] == "Toy Story (1991)" and films.words[0] == "film 0"
+    assert films.names[0] == "Toy Story (1991)" and films.what == "film"
+    assert films.row("1") == films.row("toy story") == films.row("Toy Story (1991)") == 0
+    with pytest.raises(DataError, match="there is no film 'Toy Storey': did you mean 1 Toy Story"):
+        films.row("Toy Storey")
+    users = table_of(model_of(str(run)), "user_table")
+    assert users.names[0] == "user 1" and users.row("user 2") == users.row("2") == 1
+    code, out, _ = told(
+        capsys, "embeddings", "neighbors", str(run), "2", "--table", "user_table", "--json"
+    )
+    found = json.loads(out)
+    assert code == 0 and found["of"] == "user" and found["nearest"][0]["name"].startswith("user ")
     (moved / "entities" / "movie.jsonl").write_text("no table\n")
     with pytest.raises(RunError, match=r"movie\.jsonl: damaged"):
         model_of(str(run))

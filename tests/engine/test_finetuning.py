@@ -191,6 +191,24 @@ def test_a_skip_that_fits_nothing(tiny: MakeRecipe, tmp_path: Path) -> None:
     assert "logits/*" in (found.value.hint or "")
 
 
+def test_a_skip_that_leaves_nothing(tiny: MakeRecipe, tmp_path: Path) -> None:
+    source = fit(tiny("train.epochs=1"), Options(run_dir=tmp_path / "source")).run_dir
+    recipe = tiny(f"train.init_from={source}", "train.init_skip=['*']")
+    with pytest.raises(RunError, match="not one array is loaded") as found:
+        fit(recipe, Options(run_dir=tmp_path / "run"))
+    assert "init_from=null" in (found.value.hint or "")
+    assert not (tmp_path / "run").exists()
+
+
+def test_from_scratch_after_all(tiny: MakeRecipe, tmp_path: Path) -> None:
+    """`init_from=null` takes a fine-tuning recipe's weights away, in what the run saved too."""
+    recipe = tiny("train.init_skip=[logits/*]", "train.init_from=null", "train.max_steps=1")
+    assert recipe.train.init_from is None
+    run = fit(recipe, Options(run_dir=tmp_path / "run")).run_dir
+    assert "starting from scratch" in (run / "log.txt").read_text()
+    assert load_recipe(run / "config.yaml").train.init_skip == ()
+
+
 # -- pictures that are mixed --------------------------------------------------------------------------------------------------
 def test_mixed_labels_are_weighted_and_smoothed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -12,9 +12,11 @@ from PIL import Image
 
 from paddlecli.config.load import load_recipe
 from paddlecli.config.recipe import Recipe
+from paddlecli.data.formats.images import png
 from paddlecli.engine import api
 from paddlecli.engine.fit import Options, fit, resume
-from paddlecli.engine.pictures import Picture, png, spread
+from paddlecli.engine.picture_metrics import spread
+from paddlecli.engine.pictures import Album, Picture
 from paddlecli.engine.rundir import RunDir
 from paddlecli.errors import ConfigError, UsageError
 from paddlecli.ops.spec import Spec
@@ -245,6 +247,24 @@ def test_colours_in_a_grid() -> None:
     assert grid.shape == (3, 10, 14)
     assert grid[:, 2:4, 8:12].tolist() == np.full((3, 2, 4), 64).tolist()
     assert Image.open(__import__("io").BytesIO(png(grid))).mode == "RGB"
+
+
+def test_a_grid_is_bounded(tmp_path: Path) -> None:
+    """Pictures of 4998 pixels a side, of which four fill a grid; it is written with those four."""
+    album = Album(Picture("y", size=(4998, 4998)), None, tmp_path / "grid.png")
+    with pytest.raises(UsageError, match="5 pictures are too many for one, at most 4 fit"):
+        album.expect(5)
+    album.expect(4)
+    for i in range(4):
+        album.add(i, "x", np.ones((1, 2, 2), np.float32))
+    with pytest.raises(UsageError, match="at most 4 fit"):
+        album.add(4, "x", np.ones((1, 2, 2), np.float32))
+    assert array(tmp_path / "grid.png").shape == (10, 10)
+
+
+def test_a_drawn_grid_is_bounded_too(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="2,000,000 pictures are too many for a grid"):
+        fit(recipe(tmp_path, GAN.replace("count: 6", "count: 2000000")), Options(tmp_path / "run"))
 
 
 @pytest.mark.parametrize(

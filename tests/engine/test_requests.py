@@ -242,6 +242,7 @@ def test_parts_of_a_batch_report_together() -> None:
     assert {k: v.tolist() for k, v in found.items()} == {"loss": [7.0, 30.0]}
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(-10, 10), st.integers(1, 20)), min_size=1, max_size=30), st.data()
 )

@@ -11,7 +11,6 @@ import pytest
 from op_bench import OpBench, check_case, check_close
 
 from paddlecli import ops
-from paddlecli.ops import _window
 from paddlecli.runtime.eager import Out, run_kernel
 
 GOLDEN = json.loads((Path(__file__).parent / "conv_pool_norm.json").read_text())
@@ -23,13 +22,6 @@ EPSILON = 1e-5
 @pytest.mark.parametrize("name", CASES)
 def test_case(name: str) -> None:
     check_case(CASES[name])
-
-
-def test_same_padding() -> None:
-    """The odd cell goes to the bottom and right."""
-    assert CASES["conv2d_same_stride2"]["attrs"]["padding"] == [
-        *_window.same_padding(5, 3, 2), *_window.same_padding(6, 3, 2),
-    ]  # fmt: skip
 
 
 def update(mean: Any, variance: Any, bench: OpBench) -> tuple[np.ndarray, np.ndarray]:
@@ -78,6 +70,45 @@ def test_batch_norm_given_statistics(activation: int) -> None:
     masked = plain.gradients(y=np.where(y > 0, upstream, 0).astype(np.float32))
     for port in ("x", "w", "b"):
         assert found[port].tolist() == masked[port].tolist()
+
+
+@pytest.mark.parametrize("shape", [(5, 3, 4, 7), (70, 19)], ids=["planes", "columns"])
+@pytest.mark.parametrize("activation", [0, 1])
+def test_batch_norm_a_second_time(activation: int, shape: tuple[int, ...]) -> None:
+    """The kernel ``again`` gives the bits of ``forward``, with and without a summand, in place too; and what a relu
+    let pass is seen in x as in y."""
+    op, c = ops.get("batch_norm"), shape[1]
+    rng = np.random.default_rng(3)
+    x, z, dy = (rng.normal(size=shape).astype(np.float32) for _ in range(3))
+    w, b = (rng.uniform(-1, 2, c).astype(np.float32) for _ in range(2))
+    attrs = {"epsilon": EPSILON, "activation": activation}
+    each = {"mean": Out((c,)), "rstd": Out((c,))}
+    kernels = {k.name: k for k in op.kernels}
+    for summand in (None, z):
+        args = {"x": x, "w": w, "b": b, "z": summand}
+        first = run_kernel(op.forward, args, attrs, {"y": Out(shape), **each})
+        known = {"mean": first["mean"], "rstd": first["rstd"]}
+        for inplace in (False, True):
+            found = run_kernel(
+                kernels["again"], {**args, **known}, attrs, {"y": Out(shape)}, inplace=inplace
+            )
+            assert found["y"].tobytes() == first["y"].tobytes()
+    if not activation:
+        return
+    y = run_kernel(
+        op.forward, {"x": x, "w": w, "b": b, "z": None}, attrs, {"y": Out(shape), **each}
+    )
+    args = {"x": x, "w": w, "mean": y["mean"], "rstd": y["rstd"], "dy": dy}
+    outs = {"dx": Out(shape), "dw": Out((c,)), "db": Out((c,))}
+    masks = ({"y": y["y"], "b": None}, {"y": None, "b": b})
+    seen, computed = (
+        run_kernel(kernels["backward"], {**args, **m}, {"epsilon": EPSILON}, outs) for m in masks
+    )
+    assert all(seen[k].tobytes() == computed[k].tobytes() for k in outs)
+    plain = run_kernel(
+        kernels["backward"], {**args, "y": None, "b": None}, {"epsilon": EPSILON}, outs
+    )
+    assert plain["dx"].tobytes() != seen["dx"].tobytes()
 
 
 def test_batch_norm_columns_given_statistics() -> None:

@@ -118,11 +118,35 @@ def bag_of_words() -> Case:
     return Case(recipe, fields, columns)
 
 
+def translation() -> Case:
+    recipe = (
+        "model: {name: translation_plain, dim: 3, hidden: 4}\n"
+        "optimizer: {name: adagrad, learning_rate: 0.05, regularizer: {l2: 0.1}}\n"
+    )
+    fields = (
+        field("source", "input", 13, axis="source"),
+        field("target", "input", 11, axis="target"),
+        field("next", "label", 11, axis="target"),
+    )
+    read, written = offsets([5, 1, 3, 2]), offsets([2, 4, 1, 3])
+
+    def columns(t: int) -> dict[str, Column]:
+        u = t % 2
+        return {
+            "source": Column(ids(11, 13, u), (read,)),
+            "target": Column(ids(10, 11, u + 2), (written,)),
+            "next": Column(ids(10, 11, u + 5), (written,)),
+        }
+
+    return Case(recipe, fields, columns)
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "sentiment_conv": sentiment,
     "db_lstm_crf": roles,
     "skip_gram_negative_sampling": skip_gram,
     "cbow": bag_of_words,
+    "translation_plain": translation,
 }
 
 

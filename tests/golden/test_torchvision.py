@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 from paddlecli.config.import_map import for_network
 from paddlecli.config.registry import MODELS
 from paddlecli.data.spec import DatasetSpec, FieldSpec
-from paddlecli.engine import convert, foreign
+from paddlecli.engine import convert, fitting, foreign
 from paddlecli.graph.ir import Graph
 from paddlecli.models.network import Network
 
@@ -84,7 +84,7 @@ def test_logits(name: str, tmp_path: Path) -> None:
     shipped = for_network(ours(name))
     assert shipped is not None and shipped[0] == "torchvision"
     graph = graph_of(name, golden["classes"])
-    found = convert.convert(foreign.read(path), shipped[1], convert.shapes_of(graph))
+    found = convert.convert(foreign.read(path), shipped[1], fitting.shapes_of(graph))
     assert len(found.arrays) + len(found.left) == len(golden["arrays"])
     road = Road(graph)
     road.write(found.arrays)

@@ -17,7 +17,10 @@ import numpy as np
 import pytest
 
 from paddlecli import evaluate, fit, ops, predict
+from paddlecli.compiler.optimizer import optimizers
+from paddlecli.compiler.pipeline import stages
 from paddlecli.config.load import load_recipe
+from paddlecli.config.recipe import Recipe
 from paddlecli.config.registry import MODELS
 from paddlecli.data.formats.images import png
 from paddlecli.data.opening import describe
@@ -94,16 +97,20 @@ NAMES = json.loads((Path(__file__).parent / "backbones.json").read_text())
 
 
 def network(name: str, side: int, channels: int = 3, **arguments: object) -> Graph:
+    recipe = asked(name, side, channels, **arguments)
+    assert recipe.data is not None
+    return build(recipe, describe(recipe.data.name, recipe.data.arguments))
+
+
+def asked(name: str, side: int, channels: int = 3, **arguments: object) -> Recipe:
     fields = [
         {"name": "image", "shape": [channels, side, side]},
         {"name": "label", "dtype": "int64", "classes": 10, "role": "label"},
     ]
     model = json.dumps({"name": name, **arguments})
-    recipe = load_recipe(
+    return load_recipe(
         "bench/cifar_resnet32", [f"data.fields={json.dumps(fields)}", "~model", f"model={model}"]
     )
-    assert recipe.data is not None
-    return build(recipe, describe(recipe.data.name, recipe.data.arguments))
 
 
 def count(graph: Graph) -> int:
@@ -204,6 +211,15 @@ def test_first_values() -> None:
     assert (first_value(graph, "bn1/w") == 1).all() and not first_value(graph, "bn1/b").any()
     graph = network("mobilenet_v2", 64, classes=100)
     assert first_value(graph, "classifier/1/w").std() == pytest.approx(0.01, rel=0.02)
+
+
+@pytest.mark.parametrize("name", [*COUNTS, "lenet5"])
+def test_no_tensor_is_brought_into_another_layout(name: str) -> None:
+    """What `plan` prints: convolutions turn channels into lanes inside of their kernels."""
+    side = 32 if name == "lenet5" else 64
+    text = stages(network(name, side), optimizers(asked(name, side)))["fused"]
+    assert "conv2d" in text and ".backward_w" in text
+    assert re.findall(r"^layouts: (\d+) reorder nodes$", text, re.M) == ["0"]
 
 
 @pytest.fixture(scope="module")

@@ -122,7 +122,13 @@ READERS = {
 """Layers that use a loss's weights."""
 MODULES = tuple(
     f"paddlecli.models.{m}"
-    for m in ("sequence_layers", "recurrent_layers", "unit_layers", "class_losses")
+    for m in (
+        "sequence_layers",
+        "sequence_shape_layers",
+        "recurrent_layers",
+        "unit_layers",
+        "class_losses",
+    )
 )
 
 

@@ -18,6 +18,7 @@ from paddlecli.ops._optimizer import OptimizerOp
 from paddlecli.ops._unary import values_of
 from paddlecli.ops._window import four, output_size, two, windows_of
 from paddlecli.ops.base import Ragged, RandomKey
+from paddlecli.ops.conv2d import OP as CONV2D
 from paddlecli.ops.sequence_pool import MODES
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -219,6 +220,13 @@ def _softmax_loss(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str
     return {"dx": p * a["dloss"].reshape(-1, 1) * (label != attrs["ignore_index"])[:, None]}
 
 
+@rule("softmax_with_cross_entropy.forward_backward")
+def _softmax_loss_and_gradient(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    whole = {**attrs, "soft_label": False, "axis": -1}
+    loss = ops.get("softmax_with_cross_entropy").reference(a, whole, RandomKey(0, 0, 0))["loss"]
+    return {"loss": loss, **_softmax_loss(a, whole, shapes)}
+
+
 @rule("cross_entropy.backward_x")
 def _cross_entropy(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
     assert not attrs["soft_label"] and a["x"].ndim == 2
@@ -255,8 +263,10 @@ def _row_ids(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any
     return {"rows": np.where(ids == attrs["padding_idx"], -1, ids)}
 
 
+@rule("conv2d_tiled.backward_x")
 @rule("conv2d.backward_x")
 def _conv_x(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    attrs = {**CONV2D.defaults, **attrs}
     assert attrs["groups"] == 1
     w, dy, (n, c, height, width) = a["w"], a["dy"], shapes["dx"]
     (top, bottom, left, right), (sh, sw) = four(attrs, "conv2d"), two(attrs, "stride", "conv2d")
@@ -274,8 +284,10 @@ def _conv_x(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]
     return {"dx": dx[:, :, top : top + height, left : left + width]}
 
 
+@rule("conv2d_tiled.backward_w")
 @rule("conv2d.backward_w")
 def _conv_w(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    attrs = {**CONV2D.defaults, **attrs}
     assert attrs["groups"] == 1
     x, dy, size = a["x"], a["dy"], shapes["dw"][2:]
     top, bottom, left, right = four(attrs, "conv2d")
@@ -321,8 +333,11 @@ def _norm_fold(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, A
 @rule("batch_norm.backward")
 def _norm(a: Args, attrs: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
     axes, wide = (0, *range(2, a["x"].ndim)), (-1, *[1] * (a["x"].ndim - 2))
-    dy = a["dy"] if a.get("y") is None else a["dy"] * (a["y"] > 0)
     x = (a["x"] - a["mean"].reshape(wide)) * a["rstd"].reshape(wide)
+    y = a.get("y")
+    if a.get("b") is not None:
+        y = x * a["w"].reshape(wide) + a["b"].reshape(wide)
+    dy = a["dy"] if y is None else a["dy"] * (y > 0)
     dw, db = (dy * x).sum(axes), dy.sum(axes)
     count = max(1, a["x"].size // a["x"].shape[1])
     inner = dy - (db / count).reshape(wide) - x * (dw / count).reshape(wide)

@@ -11,7 +11,6 @@ from paddlecli.compiler.memory import (
     MemoryPlan,
     nominal_bytes,
     nominal_peak,
-    nominal_total,
     placed,
     plan_memory,
     root,
@@ -166,12 +165,17 @@ def apart(plan: MemoryPlan) -> None:
             assert not (together and over), (a, b)
 
 
+def bytes_of(plan: MemoryPlan) -> int:
+    """What the core takes for an entry's temporaries at the nominal sizes."""
+    return placed([nominal_bytes(v.tensor.spec) for v in plan.lives], plan.lives)[1]
+
+
 def test_places_come_near_what_is_needed(compiled: Compiled) -> None:
     """No more than a fifth above the bytes that are alive at the fullest moment."""
     for name in SMALL:
         for entry in compiled(name).fused.entries.values():
             plan = plan_memory(entry)
-            assert nominal_peak(plan) <= nominal_total(plan) <= 1.2 * nominal_peak(plan), name
+            assert nominal_peak(plan) <= bytes_of(plan) <= 1.2 * nominal_peak(plan), name
 
 
 def test_each_saving_saves(compiled: Compiled) -> None:
@@ -180,8 +184,8 @@ def test_each_saving_saves(compiled: Compiled) -> None:
     assert plan.inplace > 0
     assert len(plan.dropped) >= 2
     alone = plan_memory(entry, reuse=False)
-    whole = sum(nominal_bytes(v.tensor.spec) for v in alone.lives)
-    assert nominal_total(plan) < nominal_total(alone) == whole
+    whole = sum(-(-nominal_bytes(v.tensor.spec) // 64) * 64 for v in alone.lives)
+    assert bytes_of(plan) < bytes_of(alone) == whole
     assert not plan_memory(entry, views=False).dropped
     assert plan_memory(entry, inplace=False).inplace == 0
     reshapes = [n for n in flat(entry.items) if n.kernel.op == "reshape" and not n.accumulate]

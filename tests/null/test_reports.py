@@ -42,7 +42,7 @@ entry eval_step: 3 temporaries, 0 in place, 0 views
   at 0  nodes 0-4  f32[N, 1]  prediction.y
   at 256  nodes 1-3  f32[N, 1]  square_error_cost1.loss
   at 512  nodes 2-4  f32[1]  square_error_cost1.y
-  at batch 64: 516 bytes, 516 without sharing
+  at batch 64: 576 bytes, 576 without sharing
 """
 
 

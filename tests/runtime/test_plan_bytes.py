@@ -122,7 +122,8 @@ NAME, ORIGIN, DTYPE, LAYOUT, STORAGE, NDIM, AXIS, PLACE, PART, OFFSET = range(10
 DIM = 12
 CASES: dict[str, tuple[bytes, str]] = {
     "magic": (header(0, b"PKPLAN\n\n"), "not a plan"),
-    "version": (header(1, 2), "version 2"),
+    "old version": (header(1, 1), "version 1, this core reads 2: compile it anew"),
+    "new version": (header(1, 3), "version 3, this core reads 2"),
     "sections": (header(2, 99), "99 sections"),
     "unknown section": (table(0, 0, 77), "unknown section"),
     "section twice": (table(8, 0, r.INPUTS), "twice"),

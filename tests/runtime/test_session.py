@@ -139,6 +139,24 @@ def test_a_batch_that_does_not_fit_runs_nothing_and_is_repeated_with_more_room(
     assert world.session.bytes > small
 
 
+def test_the_first_batch_gets_the_room_that_it_needs(world: World) -> None:
+    """No more; a larger one later gets half as much again, so that the one behind it often fits."""
+
+    def after(size: int) -> int:
+        x = np.tile(world.x, (4, 1))[:size]
+        request = Request(world.plan, 0, [size], [0.1]).from_columns([{"x": x}])
+        assert world.session.run(request).done == 1
+        return world.session.bytes
+
+    def asked(size: int) -> int:
+        session = Session(world.plan, world.params, ONE)
+        session.reserve({"N": size})
+        return session.bytes
+
+    assert [after(128), after(64), after(128)] == 3 * [asked(128)]
+    assert [after(200), after(300)] == 2 * [asked(300)]
+
+
 @pytest.mark.parametrize(
     ("columns", "text"),
     [

@@ -7,6 +7,7 @@ centre of 28x28.
 
 from __future__ import annotations
 
+import colorsys
 import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,13 @@ Plane = NDArray[np.float64]
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 _MOST_PIXELS = 100_000_000
+MOST_CLASSES = 256
+"""Numbers of classes that a mask of bytes can hold."""
+NO_CLASS = 255
+"""The last of them: what a mask leaves open; grey."""
 _GROUND = 255  # grey value behind transparent pixels of colour pictures
 _LEAST_CONTRAST = 16.0
+_BITS_PER_SAMPLE, _SAMPLE_FORMAT, _SIGNED = 258, 339, 2  # of TIFF
 _FAINT = 0.1  # of the darkest ink: what is fainter does not make the digit larger
 _WORK_SIZE = 200  # longest side of the ink while strokes are looked at
 
@@ -41,7 +47,7 @@ class Picture:
 
 def load(data: bytes, source: str, reduce_to: int | None = None) -> Image.Image:
     """A decoded picture, turned upright as its EXIF entry says; `info["frames"]` is how many the
-    file holds, of which this is the first.
+    file holds, of which this is the first, `info["white"]` the value that is white.
 
     Args:
         data: bytes of the file.
@@ -66,9 +72,11 @@ def load(data: bytes, source: str, reduce_to: int | None = None) -> Image.Image:
         if reduce_to is not None:
             image.draft(None, (reduce_to, reduce_to))  # does nothing to other formats
         image.load()
-        if image.mode == "F" and not np.isfinite(np.asarray(image)).all():
-            raise DataError(f"{source}: holds pixels that are no finite numbers")
+        if image.mode == "F":
+            _check_floats(image, source)
+        white = _white(image)
         turned = ImageOps.exif_transpose(image)
+        turned.info["white"] = white
         turned.info["frames"] = getattr(image, "n_frames", 1)
         return turned
     except UnidentifiedImageError:
@@ -77,6 +85,32 @@ def load(data: bytes, source: str, reduce_to: int | None = None) -> Image.Image:
         raise DataError(f"{source}: more than {_MOST_PIXELS} pixels are too many") from None
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(f"{source}: the picture is damaged: {error}") from None
+
+
+def _check_floats(image: Image.Image, source: str) -> None:
+    """No depth is declared: what is neither from 0 to 1 nor to 255 cannot be understood."""
+    values = np.asarray(image)
+    if not np.isfinite(values).all():
+        raise DataError(f"{source}: holds pixels that are no finite numbers")
+    low, high = float(values.min()), float(values.max())
+    if low < 0 or high > 255:
+        raise DataError(
+            f"{source}: pixels are floats from {low:g} to {high:g}",
+            hint="floats go from 0, black, to 1 or to 255, white: scale them, or save 8 or 16 bits",
+        )
+
+
+def _white(image: Image.Image) -> float:
+    """The largest value that the file's declared depth can hold; what it does hold says nothing, but
+    of floats, which declare none: they go to 1, or to 255 where one is above."""
+    if image.mode == "F":
+        return 1.0 if np.asarray(image).max(initial=0.0) <= 1.0 else 255.0
+    if image.mode != "I" and not image.mode.startswith("I;16"):
+        return 255.0
+    tags = getattr(image, "tag_v2", {})
+    bits = tags.get(_BITS_PER_SAMPLE, (16,))[0]
+    signed = tags.get(_SAMPLE_FORMAT, (1,))[0] == _SIGNED
+    return float(2 ** (bits - signed) - 1)
 
 
 def picture(
@@ -122,13 +156,10 @@ def picture(
 
 
 def grey(image: Image.Image) -> Plane:
-    """Grey values 0..255. Sixteen bits are scaled, and floats where none is above 1; transparent
-    pixels get the ground that the ink stands out from."""
-    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
-        raw = np.asarray(image, np.float64)
-        if image.mode == "F" and raw.max(initial=0.0) <= 1.0:
-            return raw * 255.0
-        return raw / 257.0 if raw.max(initial=0.0) > 255.0 else raw
+    """Grey values 0..255. Sixteen and more bits and floats are scaled by the value that is white;
+    transparent pixels get the ground that the ink stands out from."""
+    if _is_deep(image):
+        return np.asarray(image, np.float64) * (255.0 / float(image.info["white"]))
     if "A" not in image.getbands() and "transparency" not in image.info:
         return np.asarray(image.convert("L"), np.float64)
     both = np.asarray(image.convert("RGBA").convert("LA"), np.float64)
@@ -136,6 +167,11 @@ def grey(image: Image.Image) -> Plane:
     seen = float((values * alpha).sum() / max(alpha.sum(), 1e-9))
     ground = 0.0 if seen > 127.5 else 255.0
     return np.asarray(values * alpha + ground * (1.0 - alpha))
+
+
+def _is_deep(image: Image.Image) -> bool:
+    """Whether a value has more than eight bits."""
+    return image.mode in ("I", "F") or image.mode.startswith("I;16")
 
 
 def flat_grey(image: Image.Image, ground: int) -> Plane:
@@ -151,7 +187,7 @@ def flat_colour(image: Image.Image, ground: int) -> NDArray[np.uint8]:
     """uint8 [height, width, 3]; sixteen bits are scaled, transparent pixels lie on `ground`."""
     from PIL import Image
 
-    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+    if _is_deep(image):
         plane = np.rint(np.clip(grey(image), 0, 255)).astype(np.uint8)
         return np.repeat(plane[:, :, None], 3, axis=2)
     if "A" in image.getbands() or "transparency" in image.info:
@@ -274,10 +310,23 @@ def _centre(ink: Plane, size: tuple[int, int]) -> Plane:
 
 
 def png(array: NDArray[Any]) -> bytes:
-    """A uint8 array [channels, height, width] with 1 or 3 channels as a PNG file."""
+    """A uint8 array as a PNG file: [channels, height, width] with 1 or 3 channels, or class numbers
+    [height, width], which the file keeps, each with a colour of its own."""
     from PIL import Image
 
-    plane = array[0] if array.shape[0] == 1 else array.transpose(1, 2, 0)
+    plane = array
+    if array.ndim == 3:
+        plane = array[0] if array.shape[0] == 1 else array.transpose(1, 2, 0)
+    image = Image.fromarray(np.ascontiguousarray(plane))
+    if array.ndim == 2:
+        image.putpalette([round(255 * c) for i in range(MOST_CLASSES) for c in _colour(i)])
     out = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(plane)).save(out, "PNG")
+    image.save(out, "PNG")
     return out.getvalue()
+
+
+def _colour(number: int) -> tuple[float, float, float]:
+    """Black for class 0; neighbours have hues far from each other."""
+    if number == NO_CLASS:
+        return (0.375, 0.375, 0.375)
+    return colorsys.hsv_to_rgb(0.62 * number % 1.0, 0.75, 1.0 if number else 0.0)

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from paddlecli.config.words import MIXED
 from paddlecli.data.columns import Column, Dataset, Split
 from paddlecli.data.own.fields import Field
-from paddlecli.data.own.reader import MIXED
 from paddlecli.data.own.streams import PictureStream, Recipe, StreamedSplit, recipe_of
 from paddlecli.data.spec import DatasetSpec, FieldSpec
 from paddlecli.data.transforms.base import Chain, Step

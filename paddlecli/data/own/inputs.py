@@ -19,10 +19,11 @@ from paddlecli.data.own.frame import Faults, Frame, Values, frame_of
 from paddlecli.data.own.pictures import is_pictures
 from paddlecli.data.readers.base import decode, is_missing, split_lines
 from paddlecli.data.readers.delimited import cells_in
-from paddlecli.data.readers.jsonl import columns_of, json_object, parquet_rows
+from paddlecli.data.readers.jsonl import columns_of, json_object
+from paddlecli.data.readers.parquet import parquet_rows
 from paddlecli.data.readers.text_files import sentences
 from paddlecli.data.records import Arrays, File, Kind, Record, guarded, inputs_of, label_of
-from paddlecli.data.transforms.text import VocabularyIds
+from paddlecli.data.transforms.text import Marks, VocabularyIds
 from paddlecli.errors import DataError, UsageError
 
 Spec = Mapping[str, Any]
@@ -247,14 +248,16 @@ def _words(spec: Spec, frame: Frame) -> tuple[tuple[str, ...], list[str]]:
         found = field.words(frame, Faults(frame))
         if found is None:
             continue
-        step = next(s for s in field.chains[0].steps if isinstance(s, VocabularyIds))
-        known = step.table.ids
+        steps = field.chains[0].steps
+        known = next(s.table.ids for s in steps if isinstance(s, VocabularyIds))
+        marks = {m for s in steps if isinstance(s, Marks) for m in (*s.first, *s.last)}
         odd = list(dict.fromkeys(w for w in found if w not in known))
         notes = []
         if odd:
             count = sum(w not in known for w in found)
             shown = ", ".join(map(_plain, odd[:_SHOWN])) + (", ..." if len(odd) > _SHOWN else "")
-            notes.append(f"{count} of {len(found)} words not in the vocabulary: {shown}")
+            total = sum(w not in marks for w in found)
+            notes.append(f"{count} of {total} words not in the vocabulary: {shown}")
         return tuple(found), notes
     return (), []
 

@@ -15,6 +15,8 @@ Kind = Literal["number", "category", "text", "id", "constant", "empty", "other"]
 LEAST_ROWS = 2
 _A_FIFTH = 5  # so many of a class make sure that one of them tests
 _SHOWN = 5
+_WIDTH = 40
+"""Characters of a class's name that are shown."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,15 @@ def listed(counts: Mapping[str, int]) -> str:
     """The most frequent values with their counts."""
     order = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     more = f" and {len(order) - _SHOWN:,} more" if len(order) > _SHOWN else ""
-    return ", ".join(f"{name} {count:,}" for name, count in order[:_SHOWN]) + more
+    return ", ".join(f"{brief(name)} {count:,}" for name, count in order[:_SHOWN]) + more
+
+
+def brief(name: str) -> str:
+    """A class's name in one line: a column that is taken for one of classes may hold whole texts."""
+    line = " ".join(name.split())
+    if len(line) <= _WIDTH:
+        return line
+    return f"{line[: _WIDTH - 3]}... ({len(name):,} characters)"
 
 
 def some(names: Sequence[str]) -> str:

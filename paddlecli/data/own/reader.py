@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from paddlecli.config.words import MIXED
 from paddlecli.data.cards import Card
 from paddlecli.data.columns import Column, Dataset, Split
 from paddlecli.data.frozen import freeze, thaw
@@ -37,8 +38,6 @@ T = TypeVar("T")
 Files = Path | tuple[Path, ...]
 """One file or several; `*` and `?` stand for parts of names."""
 Missing = Literal["error", "fill", "drop"]
-MIXED = "mixed_label"
-"""The field with shares of classes that `mixup` needs."""
 _HELD = 1 << 30
 """Bytes of pictures that are held unless a recipe says more."""
 

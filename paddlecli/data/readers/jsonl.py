@@ -1,4 +1,4 @@
-"""A user's own JSON lines (`jsonl`) and Parquet files (`parquet`): rows of named values."""
+"""A user's own JSON lines (`jsonl`): rows of named values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,11 +17,11 @@ from paddlecli.config.types import Name, Natural
 from paddlecli.data.own.columnar import Shorthand, TableReader, Task
 from paddlecli.data.own.fields import FieldRecipe
 from paddlecli.data.own.frame import Bad, Frame, Values, frame_of, raising
-from paddlecli.data.own.packed import BLOCK, Packed
+from paddlecli.data.own.packed import Packed
 from paddlecli.data.own.reader import Common, Files, Missing
 from paddlecli.data.own.splits import SplitRule
 from paddlecli.data.readers.base import split_lines, text_stream
-from paddlecli.errors import DataError, ResourceError
+from paddlecli.errors import DataError
 
 Scale = Literal["standardise", "mean_range", "min_max", "none"]
 
@@ -59,7 +59,7 @@ def json_lines(path: Path, bad: Bad = raising) -> Frame:
         DataError: no line at all.
     """
     usual = _usual_kinds(path, bad)
-    made = {name: _made(kind) for name, kind in usual.items()}
+    made = {name: making(kind) for name, kind in usual.items()}
     numbers = array("q")
     for number, row in _objects(path, lambda text: None):
         odd = _odd(row, usual)
@@ -69,7 +69,7 @@ def json_lines(path: Path, bad: Bad = raising) -> Frame:
         numbers.append(number)
         for name, column in made.items():
             column.append(row.get(name))
-    columns = {name: _values(name, c, numbers, str(path)) for name, c in made.items()}
+    columns = {name: values_of(name, c, numbers, str(path)) for name, c in made.items()}
     return frame_of(columns, str(path), numbers)
 
 
@@ -133,12 +133,13 @@ class _Cells:
         self.found.append("" if value is None else value.strip())
 
 
-def _made(kind: str | None) -> Any:
-    """What takes the values of a column."""
+def making(kind: str | None) -> Any:
+    """What takes the values of a column of a rough kind, one after the other."""
     return {"number": _Numbers, None: _Numbers, "text": _Cells}.get(kind, list)()
 
 
-def _values(name: str, made: Any, numbers: Sequence[int], source: str) -> Values:
+def values_of(name: str, made: Any, numbers: Sequence[int], source: str) -> Values:
+    """The column that was made; see `columns_of`."""
     if isinstance(made, _Numbers):
         return Values("numbers", np.asarray(made.found)[:, None])
     if isinstance(made, _Cells):
@@ -264,57 +265,6 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def parquet_rows(path: Path, bad: Bad = raising) -> Frame:
-    """The rows of a Parquet file; the place of a row is its number, from 1.
-
-    Raises:
-        ResourceError: the extra that reads them is not installed.
-        DataError: damaged or foreign.
-    """
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise ResourceError(
-            f"{path}: reading Parquet files needs pyarrow", hint="pip install 'paddlecli[parquet]'"
-        ) from None
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            kinds = {f.name: _arrow_kind(pyarrow.types, f.type) for f in file.schema_arrow}
-            made = {name: _made(kind) for name, kind in kinds.items()}
-            for batch in file.iter_batches(BLOCK):
-                for name, column in made.items():
-                    for value in _plain(batch.column(name)):
-                        column.append(value)
-            rows = file.metadata.num_rows
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(
-            f"{path}: not a Parquet file, or damaged: {str(error).splitlines()[0]}"
-        ) from None
-    if not rows:
-        raise DataError(f"{path}: holds no rows")
-    numbers = range(1, rows + 1)
-    columns = {name: _values(name, column, numbers, str(path)) for name, column in made.items()}
-    return frame_of(columns, str(path), numbers)
-
-
-def _arrow_kind(types: Any, kind: Any) -> str:
-    """The rough kind of an Arrow type's values."""
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    numeric = (types.is_null, types.is_boolean, types.is_integer, types.is_floating)
-    if any(holds(kind) for holds in numeric):
-        return "number"
-    return "list" if types.is_nested(kind) else "text"
-
-
-def _plain(column: Any) -> list[Any]:
-    values: Iterable[Any] = column.to_pylist()
-    return [
-        v if v is None or isinstance(v, bool | int | float | str | list) else str(v) for v in values
-    ]
-
-
 @DATASETS.register("jsonl")
 def jsonl_files(
     *,
@@ -362,51 +312,3 @@ def jsonl_files(
     common = Common(train, valid, test, split, missing == "drop", memory_mb << 20, workers, seed)
     shorthand = Shorthand(label, task, inputs, categories, text, ignore, scale, missing)
     return RowsReader("jsonl", common, shorthand, fields, json_lines)
-
-
-@DATASETS.register("parquet")
-def parquet_files(
-    *,
-    train: Files,
-    valid: Files | None = None,
-    test: Files | None = None,
-    split: SplitRule | None = None,
-    label: Name | tuple[Name, ...] | None = None,
-    task: Task | None = None,
-    inputs: tuple[Name, ...] | None = None,
-    categories: tuple[Name, ...] | None = None,
-    text: tuple[Name, ...] | None = None,
-    ignore: tuple[Name, ...] | None = None,
-    scale: Scale | None = None,
-    fields: dict[Name, FieldRecipe] | None = None,
-    missing: Missing = "error",
-    memory_mb: Natural = 1024,
-    workers: Natural = 0,
-    seed: Natural = 0,
-) -> RowsReader:
-    """Your own Parquet files. It needs `pip install 'paddlecli[parquet]'`.
-
-    All numbers of a row become the field `x`, the label the field `y`; `fields` says it freely.
-
-    Args:
-        train: the file to train on, or several; `*` stands for any part of a name.
-        valid: the file to validate on, or several.
-        test: the file to test on, or several.
-        split: shares of `train` that validate and test, instead of files.
-        label: the column to predict, or several for a regression of several numbers.
-        task: `regression` for numbers, `classification` for classes.
-        inputs: the columns that are inputs; if left out, all but the label and what `split` goes by.
-        categories: inputs that are categories: each becomes a column of 0 and 1 for every category.
-        text: inputs that are texts: each becomes a field of word ids of its own name.
-        ignore: columns that are not used.
-        scale: how numbers are scaled, by the train rows; `standardise` if left out.
-        fields: the fields of the network by name, each made from columns by transforms.
-        missing: a row that lacks a value is an `error`, or left out (`drop`), or filled (`fill`: the mean
-            of numbers, the most common category).
-        memory_mb: pictures named in values are held in memory up to this.
-        workers: processes that read pictures that are not held.
-        seed: start of the random numbers of transforms.
-    """
-    common = Common(train, valid, test, split, missing == "drop", memory_mb << 20, workers, seed)
-    shorthand = Shorthand(label, task, inputs, categories, text, ignore, scale, missing)
-    return RowsReader("parquet", common, shorthand, fields, parquet_rows)

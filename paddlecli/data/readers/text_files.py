@@ -146,8 +146,9 @@ def text_pairs(
         table = {"min_count": min_count, "max_size": size, "first": [START, END, UNKNOWN]}
         return Chain([column], [*transforms, {"marks": marks}, {"vocabulary": table}])
 
+    ends = {"first": START, "last": END, "empty": "error"}
     made = [
-        Field("source", "input", [chain("source", source_size, {"first": START, "last": END})]),
+        Field("source", "input", [chain("source", source_size, ends)]),
         Field("target", "input", [chain("target", target_size, {"first": START})]),
         Field("next", "label", [chain("target", target_size, {"last": END})], "target"),
     ]

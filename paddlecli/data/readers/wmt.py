@@ -2,14 +2,17 @@
 
 A source becomes `<s>` words `<e>`; a target becomes `<s>` words (what the decoder reads) and words
 `<e>` (what it is to say). Lines that do not hold exactly one tab are skipped, as the original did.
+A user's own text is cut as the corpora were, each language in its way, and written as the dictionary
+is: in small letters and with Moses' escapes where all its entries are.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from paddlecli.config.registry import READERS
 from paddlecli.config.types import Count, Natural
@@ -19,6 +22,7 @@ from paddlecli.errors import DataError
 
 if TYPE_CHECKING:
     from paddlecli.data.columns import Column, Dataset
+    from paddlecli.data.fetching.cache import Found
     from paddlecli.data.readers.corpus import Corpus, Ids, Numbers
     from paddlecli.data.vocab import Vocabulary
 
@@ -26,6 +30,8 @@ MARKS = ("<s>", "<e>", "<unk>")
 _START, _END, _UNKNOWN = (mark.encode() for mark in MARKS)
 
 Texts = Mapping[str, bytes]
+_APOSTROPHES = {"en": "next", "fr": "previous", "de": "apart"}
+"""By language, which word an apostrophe between letters goes with."""
 
 
 class _WmtReader(ArchivedReader):
@@ -36,6 +42,12 @@ class _WmtReader(ArchivedReader):
     swapped = False
     """Whether the second language of a line is the source."""
     max_tokens = 0
+    languages: tuple[str, str]
+    """Of the source and of the target."""
+
+    def load(self, found: Mapping[str, Found]) -> Dataset:
+        """See `Reader.load`."""
+        return self._readable(super().load(found))
 
     def open(self, files: Mapping[str, Path]) -> Dataset:
         """See `Reader.open`."""
@@ -55,13 +67,41 @@ class _WmtReader(ArchivedReader):
             splits[split] = found.columns(tables, self.max_tokens)
             if not len(splits[split]["source"]):
                 raise DataError(f"{files[file]}: {split} holds no pair of sentences that is used")
-        return self.made(splits, tables)
+        return self._readable(self.made(splits, tables))
+
+    def _readable(self, made: Dataset) -> Dataset:
+        """The data set, told how a text of the user's own is read."""
+        source, target = (
+            _cutting(made.vocabularies[name], language)
+            for name, language in zip(("source", "target"), self.languages, strict=True)
+        )
+        first, last = {"first": MARKS[0]}, {"last": MARKS[1]}
+        fields = {
+            "source": _field("source", source, {**first, **last, "empty": "error"}),
+            "target": _field("target", target, first),
+            "next": _field("target", target, last),
+        }
+        predict = {"kind": "fields", "columns": ["source", "target"], "fields": fields}
+        made.spec = replace(made.spec, predict=predict)
+        return made
 
     @abstractmethod
     def tables(
         self, texts: Texts, pairs: Mapping[str, _Pairs], source: str
     ) -> dict[str, Vocabulary]:
         """The two dictionaries."""
+
+
+def _cutting(table: Vocabulary, language: str) -> list[Any]:
+    """How a text becomes words as they stand in the dictionary."""
+    words = table.words[len(MARKS) :]
+    escape = any("&apos;" in word or "&quot;" in word for word in words)
+    cut = {"moses_words": {"apostrophe": _APOSTROPHES[language], "escape": escape}}
+    return [cut] if any(word != word.lower() for word in words) else ["lower", cut]
+
+
+def _field(column: str, cutting: list[Any], marks: Mapping[str, str]) -> dict[str, Any]:
+    return {"column": column, "transforms": [*cutting, {"marks": dict(marks)}, "vocabulary"]}
 
 
 class _Pairs:
@@ -135,6 +175,7 @@ class Wmt14Reader(_WmtReader):
     """
 
     parts: ClassVar[Mapping[str, str]] = {"train": "train", "test": "test", "gen": "gen"}
+    languages = ("fr", "en")
 
     def __init__(self, card: Card, *, dict_size: Count = 30000, max_tokens: Natural = 80) -> None:
         super().__init__(card, dict_size=dict_size, max_tokens=max_tokens)
@@ -184,6 +225,7 @@ class Wmt16Reader(_WmtReader):
     ) -> None:
         super().__init__(card, source=source, source_size=source_size, target_size=target_size)
         self.swapped = source == "de"
+        self.languages = ("de", "en") if self.swapped else ("en", "de")
         self.sizes = {"source": source_size, "target": target_size}
 
     def tables(

@@ -18,6 +18,7 @@ from paddlecli.data.transforms.base import Transform
 from paddlecli.data.vocab import Vocabulary
 from paddlecli.errors import ConfigError
 
+NO_WORD = "there is no word in this row"
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*|[^\w\s]")
 
@@ -135,16 +136,25 @@ class Marks(Transform):
     Args:
         first: put before.
         last: put behind.
+        empty: what a row without words is: an `error`, or the `marks` alone.
     """
 
     takes: ClassVar[tuple[Kind, ...]] = ("words",)
 
-    def __init__(self, *, first: Name | None = None, last: Name | None = None) -> None:
+    def __init__(
+        self, *, first: Name | None = None, last: Name | None = None,
+        empty: Literal["error", "marks"] = "marks",
+    ) -> None:  # fmt: skip
         self.first = [first] if first is not None else []
         self.last = [last] if last is not None else []
+        self.empty = empty
 
     def apply(self, values: Values, faults: Faults) -> Values:
         """See `Transform.apply`."""
+        if self.empty == "error":
+            for number, row in enumerate(values.rows):
+                if not row:
+                    faults.add(number, NO_WORD)
         return Values("words", [[*self.first, *row, *self.last] for row in values.rows])
 
 
@@ -162,6 +172,7 @@ class VocabularyIds(Transform):
         unknown: the mark that stands for unknown words; null makes one an error.
         file: a file with one word a line, in the order of their ids, instead of the train rows.
         empty: what a row without words is: an `error`, or one unknown word.
+        drop: leave unknown words out.
     """
 
     takes: ClassVar[tuple[Kind, ...]] = ("words",)
@@ -177,8 +188,9 @@ class VocabularyIds(Transform):
         unknown: Name | None = "<unk>",
         file: Path | None = None,
         empty: Literal["error", "unknown"] = "error",
+        drop: bool = False,
     ) -> None:
-        self.min_count, self.max_size, self.empty = min_count, max_size, empty
+        self.min_count, self.max_size, self.empty, self.drop = min_count, max_size, empty, drop
         marks = (*first, *last)
         self.first = first if unknown is None or unknown in marks else (unknown, *first)
         self.last, self.unknown = last, unknown
@@ -209,10 +221,10 @@ class VocabularyIds(Transform):
         other = ids[self.table.unknown] if self.table.unknown is not None else -1
         made = []
         for row, words in enumerate(values.rows):
-            found = [ids.get(w, other) for w in words]
+            found = [ids.get(w, other) for w in words if w in ids or not self.drop]
             if not found:
                 if self.empty == "error":
-                    faults.add(row, "there is no word in this row")
+                    faults.add(row, NO_WORD)
                 found = [max(other, 0)]
             if other < 0 and min(found) < 0:
                 faults.add(row, f"{words[found.index(-1)]!r} is not in the vocabulary")

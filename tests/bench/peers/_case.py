@@ -20,11 +20,12 @@ class Case:
         recipe: ours.
         batch: samples of a step.
         steps: of ours that a turn times.
-        speed: how many times as fast as the fastest peer we are to be.
+        speed: how many times as fast as the fastest peer we are to be, or as `against`.
         memory: the largest share of the leanest peer's peak memory that we may hold.
         variants: of the peer; the fastest and the leanest count.
         least_mb: a peak that is small enough whatever the peer holds (parameters and what the optimizer keeps for them).
         predict: time forward passes of the entry `predict` instead of training steps.
+        against: the variant that speed and memory are asked of, where it is not the best of all: "torch eager".
         options: more `-o` settings of ours, and of the data that both sides read.
     """
 
@@ -36,6 +37,7 @@ class Case:
     variants: tuple[str, ...] = ("eager",)
     least_mb: float = 0.0
     predict: bool = False
+    against: str = ""
     options: tuple[str, ...] = ()
 
 

@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 VARIANTS = ("eager", "channels_last")
+INFERENCE = (*VARIANTS, "trace", "trace_channels_last")
 
 
 def placed(network: Any, pictures: Sequence[Tensor], variant: str) -> tuple[Any, list[Tensor]]:
     """The network and its pictures in the variant's memory format."""
-    if variant != "channels_last":
+    if not variant.endswith("channels_last"):
         return network, list(pictures)
     form = torch.channels_last
     return network.to(memory_format=form), [x.contiguous(memory_format=form) for x in pictures]
@@ -37,7 +38,7 @@ def training(
 def inference(network: nn.Module, variant: str, batches: Sequence[Batch]) -> Step:
     """Forward passes on the field `image`."""
     network, pictures = placed(network.eval(), [b["image"] for b in batches], variant)
-    return inferred(network, [(x,) for x in pictures], trace=variant == "trace")
+    return inferred(network, [(x,) for x in pictures], trace=variant.startswith("trace"))
 
 
 def conv_norm(

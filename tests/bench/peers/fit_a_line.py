@@ -6,7 +6,9 @@ import torch
 from peers._case import Batch, Case, Step, trained
 from torch import nn
 
-CASE = Case("bench/fit_a_line", batch=20, steps=200_000, speed=50.0, memory=0.25)
+CASE = Case(
+    "bench/fit_a_line", batch=20, steps=200_000, speed=50.0, memory=0.25, against="torch eager"
+)
 
 
 def peer(variant: str, batches: Sequence[Batch]) -> Step:

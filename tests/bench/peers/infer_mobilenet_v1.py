@@ -3,10 +3,16 @@
 from collections.abc import Sequence
 
 from peers._case import Batch, Case, Step
-from peers._images import VARIANTS, inference, mobilenet_v1
+from peers._images import INFERENCE, inference, mobilenet_v1
 
 CASE = Case(
-    "bench/mobilenet_v1", batch=1, steps=100, speed=1.3, memory=1.0, variants=VARIANTS, predict=True
+    "bench/mobilenet_v1",
+    batch=1,
+    steps=100,
+    speed=1.3,
+    memory=1.0,
+    variants=INFERENCE,
+    predict=True,
 )
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from peers._case import Batch, Case, Step
-from peers._images import VARIANTS, inference, resnet18
+from peers._images import INFERENCE, inference, resnet18
 
 CASE = Case(
-    "bench/resnet18", batch=1, steps=50, speed=1.3, memory=1.0, variants=VARIANTS, predict=True
+    "bench/resnet18", batch=1, steps=50, speed=1.3, memory=1.0, variants=INFERENCE, predict=True
 )
 
 

@@ -6,7 +6,7 @@ import torch
 from peers._case import Batch, Case, Step, trained
 from torch import nn
 
-CASE = Case("bench/mnist_mlp", batch=64, steps=4_000, speed=2.0, memory=0.25)
+CASE = Case("bench/mnist_mlp", batch=64, steps=4_000, speed=2.0, memory=0.25, against="torch eager")
 
 
 def peer(variant: str, batches: Sequence[Batch]) -> Step:
