@@ -354,6 +354,7 @@ ELSEWHERE = {
     "batch_norm.fold": "golden/test_conv_pool_norm.py",
     "global_norm.squares": "test_op_edges.py",
     "global_norm.squares_rows": "test_op_edges.py",
+    "softmax_with_cross_entropy.forward_backward": "compiler/test_loss_fusion.py",
 }
 """Kernels that no sample reaches, and the test that runs them. State updates beside ``forward`` have their builders' tests."""
 
