@@ -56,7 +56,7 @@ class Road:
         self.plan = Plan(self.artifact.plan)
         self.places = self.stages.storage.placements
         """Every persistent array by its key: ``fc1/w``, ``gradient:fc1/w``, ``fc1/w@default.moment1``, ``updates.default``."""
-        self._first = graph.initial_values(seed)
+        self._first = dict(graph.starts(seed))
         self._begin(threads=threads, profile=profile, poison=poison, smallest_grain=grain)
 
     def _begin(self, threads: int = 1, **modes: bool) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import glob
 import os
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -113,3 +115,43 @@ def test_the_core_is_compiled_with_honest_flags() -> None:
         assert flag not in text
     assert "-fno-math-errno" in text and "-fno-trapping-math" in text
     assert not [p.name for p in CORE if "#pragma omp" in p.read_text()]
+
+
+INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
+MADE = {"pk_build.h", "pk_tables.h", "pk_cuda_tables.h"}
+"""Headers that CMake writes from what it hashes."""
+COMPILED = {
+    "core": ("ops/*.c", "cpu/*.c", "src/*.c"),
+    "core/cuda": ("ops/*.cu", "src/*.c", "cpu/memory.c", "cuda/backend.cu", "cuda/emulate/*.cpp"),
+}
+
+
+def hashed_into_the_build(folder: Path) -> set[Path]:
+    """The files that a CMakeLists.txt names in `hashed`, through the globs it makes."""
+    text = (folder / "CMakeLists.txt").read_text().replace("${core}", str(TOP / "core"))
+    text = text.replace("${CMAKE_CURRENT_SOURCE_DIR}", str(folder))
+    (hashed,) = re.findall(r"^set\(hashed ([^)]*)\)", text, re.MULTILINE)
+    patterns = [name for name in hashed.split() if not name.startswith("$")]
+    for variable in re.findall(r"\$\{(\w+)\}", hashed):
+        globs = re.findall(rf"file\(GLOB {variable} CONFIGURE_DEPENDS ([^)]*)\)", text)
+        patterns += [pattern for names in globs for pattern in names.split()]
+    return {Path(os.path.normpath(f)) for p in patterns for f in glob.glob(str(folder / p))}
+
+
+@pytest.mark.parametrize("folder", COMPILED)
+def test_a_build_is_named_by_every_header_it_is_made_of(folder: str) -> None:
+    """run.json says which core a run had: no header may change without that name changing."""
+    by_name = defaultdict(list)
+    for path in CORE:
+        by_name[path.name].append(path)
+    todo = [path for pattern in COMPILED[folder] for path in (TOP / "core").glob(pattern)]
+    seen = set(todo)
+    while todo:
+        for name in INCLUDE.findall(todo.pop().read_text()):
+            found = by_name[Path(name).name]
+            assert found or name in MADE, name
+            todo += set(found) - seen
+            seen.update(found)
+    headers = {path for path in seen if path.suffix in (".h", ".cuh")}
+    left_out = headers - hashed_into_the_build(TOP / folder)
+    assert len(headers) > 20 and not sorted(p.relative_to(TOP) for p in left_out)

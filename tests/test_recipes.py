@@ -117,7 +117,7 @@ def weights(model: str) -> None:
         f"model: {{name: {model}}}\n"
     )
     loaded = load_recipe(recipe)
-    save_file(build(loaded, fields_of(loaded)).initial_values(0), f"{model}.safetensors")
+    save_file(dict(build(loaded, fields_of(loaded)).starts(0)), f"{model}.safetensors")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -21,7 +21,8 @@ typedef struct {
     _Alignas(64) float rows[PK_TILE_COLUMNS * PK_A_ROW_STRIDE +
                             16]; /* im2col rows before they are turned */
     _Alignas(64) float block[BLOCK_ROWS * PK_COLUMN_BLOCK + 16];
-    _Alignas(64) float packed[]; /* pk_packed_a_floats(BLOCK_ROWS), at most 92 Ki floats */
+    /* BLOCK_ROWS rows or columns of A as pk_pack_a lays them, at most 92 Ki floats. */
+    _Alignas(64) float packed[];
 } conv_room;
 _Static_assert(sizeof(conv_room) + 92 * 1024 * sizeof(float) <= PK_SCRATCH_BYTES,
                "a block fits the scratch");

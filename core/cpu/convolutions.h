@@ -8,28 +8,10 @@
  * the batch's size or on threads. */
 #ifndef PK_CONVOLUTIONS_H
 #define PK_CONVOLUTIONS_H
-#include "pk_kernel.h"
+#include "products.h"
+/* After the activations of products.h. */
+#include "conv_sizes.h"
 
-/* x [n, channels, height, width]; w [out_channels, channels / groups, kernel_h, kernel_w];
- * y [n, out_channels, out_h, out_w] with out = (in + pad before + pad after - dilation*(kernel - 1)
- * - 1) / stride + 1. */
-typedef struct pk_conv {
-    int64_t n, channels, height, width;
-    int64_t out_channels, out_h, out_w;
-    int64_t kernel_h, kernel_w;
-    int64_t stride_h, stride_w;
-    int64_t pad_top, pad_left; /* the other sides follow from out_h and out_w */
-    int64_t dilation_h, dilation_w;
-    int64_t groups;
-} pk_conv;
-
-/* What becomes of the sums: activation(sums * scale + bias + z), assigned or added to what is
- * there.  bias, scale [out_channels], z like y; each may be NULL.  activation: pk_activation of
- * products.h. */
-typedef struct pk_after {
-    const float *bias, *scale, *z;
-    int32_t activation, accumulate;
-} pk_after;
 #define pk_conv_forward_after PK_LEVEL_NAME(pk_conv_forward_after)
 void pk_conv_forward_after(const pk_call *call, const pk_conv *conv, const float *x, const float *w,
                            const pk_after *after, float *y);

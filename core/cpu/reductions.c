@@ -1,4 +1,4 @@
-/* Sums and maxima over rows, columns and flat buffers. */
+/* Sums over columns and flat buffers. */
 #include "reductions.h"
 
 #include "pk_simd.h"
@@ -10,41 +10,9 @@ typedef struct {
     const float *x;
     float *out;
     int64_t stride, rows, columns;
-    int32_t accumulate, squares;
+    int32_t accumulate;
     double *partials;
 } reduction;
-
-static void sum_rows_task(void *context, int64_t begin, int64_t end, int32_t thread,
-                          void *scratch) {
-    const reduction *w = context;
-    (void)thread;
-    (void)scratch;
-    for (int64_t r = begin; r < end; r++) {
-        const float sum = pk_row_sum(w->x + r * w->stride, w->columns);
-        w->out[r] = w->accumulate ? w->out[r] + sum : sum;
-    }
-}
-
-void pk_sum_rows(const pk_call *call, const float *x, int64_t stride, int64_t rows, int64_t columns,
-                 int32_t accumulate, float *out) {
-    reduction w = {
-        .x = x, .out = out, .stride = stride, .columns = columns, .accumulate = accumulate};
-    pk_parallel(call, rows, pk_ceil_div(SMALL, pk_max_i64(1, columns)), sum_rows_task, &w);
-}
-
-static void max_rows_task(void *context, int64_t begin, int64_t end, int32_t thread,
-                          void *scratch) {
-    const reduction *w = context;
-    (void)thread;
-    (void)scratch;
-    for (int64_t r = begin; r < end; r++) w->out[r] = pk_row_max(w->x + r * w->stride, w->columns);
-}
-
-void pk_max_rows(const pk_call *call, const float *x, int64_t stride, int64_t rows, int64_t columns,
-                 float *out) {
-    reduction w = {.x = x, .out = out, .stride = stride, .columns = columns};
-    pk_parallel(call, rows, pk_ceil_div(SMALL, pk_max_i64(1, columns)), max_rows_task, &w);
-}
 
 /* One strip of at most 64 columns: a chunk's sums stay in registers while its rows pass. */
 static void sum_strip(const reduction *w, int64_t column, int64_t columns) {
@@ -91,16 +59,12 @@ void pk_sum_columns(const pk_call *call, const float *x, int64_t stride, int64_t
 
 /* Sixteen double lanes, which the compiler may hold in any registers: lanes do not meet before the
  * end. */
-static double sum_chunk(const float *x, int64_t n, int32_t squares) {
+static double sum_chunk(const float *x, int64_t n) {
     double lane[16] = {0};
     int64_t i = 0;
-    if (squares)
-        for (; i + 16 <= n; i += 16)
-            for (int j = 0; j < 16; j++) lane[j] += (double)x[i + j] * x[i + j];
-    else
-        for (; i + 16 <= n; i += 16)
-            for (int j = 0; j < 16; j++) lane[j] += x[i + j];
-    for (int j = 0; i + j < n; j++) lane[j] += squares ? (double)x[i + j] * x[i + j] : x[i + j];
+    for (; i + 16 <= n; i += 16)
+        for (int j = 0; j < 16; j++) lane[j] += x[i + j];
+    for (int j = 0; i + j < n; j++) lane[j] += x[i + j];
     for (int width = 8; width > 0; width /= 2)
         for (int j = 0; j < width; j++) lane[j] += lane[j + width];
     return lane[0];
@@ -112,31 +76,22 @@ static void flat_task(void *context, int64_t begin, int64_t end, int32_t thread,
     (void)scratch;
     for (int64_t i = begin; i < end; i++) {
         const int64_t at = i * PK_FLAT_CHUNK;
-        w->partials[i] =
-            sum_chunk(w->x + at, pk_min_i64(PK_FLAT_CHUNK, w->columns - at), w->squares);
+        w->partials[i] = sum_chunk(w->x + at, pk_min_i64(PK_FLAT_CHUNK, w->columns - at));
     }
 }
 
 /* The partials of as many chunks as the scratch holds, then the next ones; always added in order.
  */
-static double sum_flat(const pk_call *call, const float *x, int64_t n, int32_t squares) {
+double pk_sum_flat(const pk_call *call, const float *x, int64_t n) {
     const int64_t room = PK_SCRATCH_BYTES / (int64_t)sizeof(double);
     double total = 0, *partials = pk_scratch(call);
     for (int64_t at = 0; at < n; at += room * PK_FLAT_CHUNK) {
         reduction w = {.x = x + at,
                        .columns = pk_min_i64(n - at, room * PK_FLAT_CHUNK),
-                       .squares = squares,
                        .partials = partials};
         const int64_t chunks = pk_ceil_div(w.columns, PK_FLAT_CHUNK);
         pk_parallel(call, chunks, SMALL / PK_FLAT_CHUNK, flat_task, &w);
         for (int64_t i = 0; i < chunks; i++) total += partials[i];
     }
     return total;
-}
-
-double pk_sum_flat(const pk_call *call, const float *x, int64_t n) {
-    return sum_flat(call, x, n, 0);
-}
-double pk_sum_squares(const pk_call *call, const float *x, int64_t n) {
-    return sum_flat(call, x, n, 1);
 }

@@ -126,12 +126,6 @@ const pk_tile_row pk_tiles[2][PK_TILE_ROWS + 1] = {
     {{0}, EACH_ROWS(ENTRY_C)},
 };
 
-int64_t pk_packed_a_floats(int64_t rows) {
-    /* COLUMNS gives every tile a block of its own. */
-    const int64_t by_column = pk_tile_split(rows) * PK_PRODUCT_CHUNK * PK_A_COLUMN_STRIDE;
-    return pk_max_i64(rows * PK_A_ROW_STRIDE, by_column) + 16;
-}
-
 void pk_pack_a(pk_order order, const float *a, int64_t stride, int64_t rows, int64_t k,
                float *packed) {
     if (order == PK_ORDER_ROWS) {

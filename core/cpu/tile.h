@@ -64,9 +64,6 @@ extern const pk_tile_row pk_tiles[2][PK_TILE_ROWS + 1];
 PK_INLINE int64_t pk_tile_split(int64_t rows) { return pk_ceil_div(rows, PK_TILE_ROWS); }
 PK_INLINE int64_t pk_tile_begin(int64_t rows, int64_t tiles, int64_t i) { return rows * i / tiles; }
 
-/* Floats of a packed A of `rows` rows, in either order. */
-#define pk_packed_a_floats PK_LEVEL_NAME(pk_packed_a_floats)
-int64_t pk_packed_a_floats(int64_t rows);
 /* Packs rows x k of A.  ROWS: a[r, k] at a[r * stride + k].  COLUMNS: at a[k * stride + r]. */
 #define pk_pack_a PK_LEVEL_NAME(pk_pack_a)
 void pk_pack_a(pk_order order, const float *a, int64_t stride, int64_t rows, int64_t k,

@@ -1,5 +1,5 @@
-/* update_vectors.h: two square roots at once, for the rules that have one: where nothing clips or
- * regularises, the root and the division are most of an update. */
+/* update_vectors.h: the loop of the rules that have a square root, two vectors at once: where
+ * nothing clips or regularises, the root and the division are most of an update. */
 #ifndef PK_UPDATE_VECTORS_H
 #define PK_UPDATE_VECTORS_H
 #include "pk_simd.h"
@@ -8,31 +8,6 @@
 /* 1 where clipping and regularising leave every gradient as it is, but for turning -0 into 0. */
 static inline int pk_update_is_plain(pk_update u) {
     return u.scale == 1.0f && u.limit == INFINITY && u.l2 == 0.0f && u.l1 == 0.0f;
-}
-
-/* Square roots of two vectors, both correctly rounded.  A root keeps the divider busy for as long
- * as ten multiplications take, and the multipliers stand still; so of two roots one is made here
- * and one there.  From an estimate r of 1/sqrt(x) within 2^-14, q = x r and h = r/2 are refined
- * together, and the remainder x - q q, which is exact, gives the last bit (P. Markstein, "IA-64 and
- * Elementary Functions", 2000).  tests/core/test_simd.c compares every mantissa.  Other levels have
- * no estimate that is good enough, and make both in the divider. */
-PK_INLINE void pk_sqrt2(pk_vec *a, pk_vec *b) {
-#if defined(__AVX512F__)
-    const pk_vec x = *a, half = pk_set1(0.5f);
-    const pk_vec r = {{(pk_part)_mm512_rsqrt14_ps(x.p[0])}};
-    pk_vec q = pk_mul(x, r), h = pk_mul(r, half);
-    const pk_vec e = pk_fnma(q, h, half);
-    q = pk_fma(q, e, q), h = pk_fma(h, e, h);
-    q = pk_fma(pk_fnma(q, q, x), h, q);
-    /* Where the remainder would be a denormal, and for 0, infinity, NaN and negative numbers. */
-    const __m512i place = _mm512_sub_epi32((__m512i)x.p[0], _mm512_set1_epi32(0x10000000));
-    const __mmask16 odd = _mm512_cmpge_epu32_mask(place, _mm512_set1_epi32(0x6f800000));
-    if (__builtin_expect(odd != 0, 0)) q.p[0] = (pk_part)_mm512_mask_sqrt_ps(q.p[0], odd, x.p[0]);
-    *a = q;
-#else
-    *a = pk_sqrt(*a);
-#endif
-    *b = pk_sqrt(*b);
 }
 
 /* The loop of a rule that moves by a / (sqrt(square) + epsilon), for plain gradients.  `before` gives

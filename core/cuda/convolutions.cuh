@@ -7,53 +7,43 @@
 #ifndef PK_CONVOLUTIONS_CUH
 #define PK_CONVOLUTIONS_CUH
 #include "products.cuh"
+/* After the activations of elementwise.cuh. */
+#include "conv_sizes.h"
 
-/* x [n, channels, height, width]; w [out_channels, channels / groups, kernel_h, kernel_w]; y [n,
- * out_channels, out_h, out_w] */
-typedef struct pk_conv {
-    int64_t n, channels, height, width;
-    int64_t out_channels, out_h, out_w;
-    int64_t kernel_h, kernel_w;
-    int64_t stride_h, stride_w;
-    int64_t pad_top, pad_left;
-    int64_t dilation_h, dilation_w;
-    int64_t groups;
-} pk_conv;
-
-/* The same in the index type I, with what follows from it. */
-template <class I> struct pk_conv_sizes {
+/* The numbers of pk_conv in the index type I, with what follows from it. */
+template <class I> struct pk_conv_indexed {
     I n, channels, height, width, out_channels, out_h, out_w, kernel_h, kernel_w;
     I stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
     I share, filters, area, out_area,
         pixels; /* channels and filters of a group; kernel, output, input positions */
 };
-template <class I> pk_conv_sizes<I> pk_conv_in(const pk_conv &c) {
-    return pk_conv_sizes<I>{(I)c.n,
-                            (I)c.channels,
-                            (I)c.height,
-                            (I)c.width,
-                            (I)c.out_channels,
-                            (I)c.out_h,
-                            (I)c.out_w,
-                            (I)c.kernel_h,
-                            (I)c.kernel_w,
-                            (I)c.stride_h,
-                            (I)c.stride_w,
-                            (I)c.pad_top,
-                            (I)c.pad_left,
-                            (I)c.dilation_h,
-                            (I)c.dilation_w,
-                            (I)(c.channels / c.groups),
-                            (I)(c.out_channels / c.groups),
-                            (I)(c.kernel_h * c.kernel_w),
-                            (I)(c.out_h * c.out_w),
-                            (I)(c.height * c.width)};
+template <class I> pk_conv_indexed<I> pk_conv_in(const pk_conv &c) {
+    return pk_conv_indexed<I>{(I)c.n,
+                              (I)c.channels,
+                              (I)c.height,
+                              (I)c.width,
+                              (I)c.out_channels,
+                              (I)c.out_h,
+                              (I)c.out_w,
+                              (I)c.kernel_h,
+                              (I)c.kernel_w,
+                              (I)c.stride_h,
+                              (I)c.stride_w,
+                              (I)c.pad_top,
+                              (I)c.pad_left,
+                              (I)c.dilation_h,
+                              (I)c.dilation_w,
+                              (I)(c.channels / c.groups),
+                              (I)(c.out_channels / c.groups),
+                              (I)(c.kernel_h * c.kernel_w),
+                              (I)(c.out_h * c.out_w),
+                              (I)(c.height * c.width)};
 }
 
 /* x under tap `tap` of the filter at output position `at`; tap: (channel of the group, kernel row,
  * column). */
 template <class I> struct pk_conv_columns {
-    pk_conv_sizes<I> c;
+    pk_conv_indexed<I> c;
     const float *x;
     PK_DEVICE float value(I group, I tap, I at) const {
         const I kw = tap % c.kernel_w, kh = tap / c.kernel_w % c.kernel_h, channel = tap / c.area;
@@ -84,7 +74,7 @@ template <class I> struct pk_conv_inputs {
     }
 };
 template <class I> struct pk_conv_outputs {
-    pk_conv_sizes<I> c;
+    pk_conv_indexed<I> c;
     float *y;
     const float *bias, *scale; /* by filter; NULL: none */
     const float *z; /* like y; NULL: none */
@@ -104,7 +94,7 @@ template <class I> pk_status pk_conv_forward_as(const pk_call *call, const pk_co
                                                 const float *x, const float *w, const float *bias,
                                                 int activation, int add, float *y,
                                                 const float *scale, const float *z) {
-    const pk_conv_sizes<I> c = pk_conv_in<I>(conv);
+    const pk_conv_indexed<I> c = pk_conv_in<I>(conv);
     const int64_t taps = (int64_t)c.share * c.area;
     return pk_tile_product(call, conv.groups, c.filters, conv.n * c.out_area, taps,
                            pk_conv_filters<I>{w, (int64_t)c.filters, taps, 1},
@@ -114,7 +104,7 @@ template <class I> pk_status pk_conv_forward_as(const pk_call *call, const pk_co
 
 /* ---- input gradient: channels by (sample, pixel) over (filter, kernel position) ---- */
 template <class I> struct pk_conv_turned {
-    pk_conv_sizes<I> c;
+    pk_conv_indexed<I> c;
     const float *w;
     int k_first;
     PK_DEVICE float at(int64_t group, int64_t i, int64_t k) const {
@@ -123,7 +113,7 @@ template <class I> struct pk_conv_turned {
     }
 };
 template <class I> struct pk_conv_taps {
-    pk_conv_sizes<I> c;
+    pk_conv_indexed<I> c;
     const float *dy;
     int j_first;
     PK_DEVICE float at(int64_t group, int64_t k, int64_t j) const {
@@ -141,7 +131,7 @@ template <class I> struct pk_conv_taps {
     }
 };
 template <class I> struct pk_conv_pixels {
-    pk_conv_sizes<I> c;
+    pk_conv_indexed<I> c;
     float *dx;
     int add;
     PK_DEVICE void put(int64_t group, int64_t i, int64_t j, float sum) const {
@@ -152,7 +142,7 @@ template <class I> struct pk_conv_pixels {
 
 template <class I> pk_status pk_conv_input_as(const pk_call *call, const pk_conv &conv,
                                               const float *dy, const float *w, int add, float *dx) {
-    const pk_conv_sizes<I> c = pk_conv_in<I>(conv);
+    const pk_conv_indexed<I> c = pk_conv_in<I>(conv);
     return pk_tile_product(call, conv.groups, c.share, conv.n * c.pixels,
                            (int64_t)c.filters * c.area, pk_conv_turned<I>{c, w, 1},
                            pk_conv_taps<I>{c, dy, 1}, pk_conv_pixels<I>{c, dx, add});
@@ -160,7 +150,7 @@ template <class I> pk_status pk_conv_input_as(const pk_call *call, const pk_conv
 
 /* ---- filter gradient: filters by taps over (sample, position) ---- */
 template <class I> struct pk_conv_slopes {
-    pk_conv_sizes<I> c;
+    pk_conv_indexed<I> c;
     const float *dy;
     int k_first;
     PK_DEVICE float at(int64_t group, int64_t i, int64_t k) const {
@@ -187,7 +177,7 @@ struct pk_conv_weights {
 template <class I> pk_status pk_conv_filter_as(const pk_call *call, const pk_conv &conv,
                                                const float *x, const float *dy, int add,
                                                float *dw) {
-    const pk_conv_sizes<I> c = pk_conv_in<I>(conv);
+    const pk_conv_indexed<I> c = pk_conv_in<I>(conv);
     const int64_t taps = (int64_t)c.share * c.area;
     return pk_tile_product(call, conv.groups, c.filters, taps, conv.n * c.out_area,
                            pk_conv_slopes<I>{c, dy, 1},

@@ -104,12 +104,4 @@ template <int with_d, class F> pk_status pk_broadcast(const pk_call *call, const
                        (long long)pk_count(&call->in[2]), (long long)n);
     return pk_each(call, n, k);
 }
-
-/* out[i] (=|+=) *value for i < n; the value lies on the device. */
-struct pk_spread_value_kernel {
-    float *out;
-    const float *value;
-    int add;
-    PK_DEVICE void operator()(int64_t i) const { pk_put(out + i, *value, add); }
-};
 #endif

@@ -14,9 +14,6 @@
 #include "rows.cuh"
 #include "updates.h"
 
-/* Attributes of a rule start behind those of its walk. */
-#define PK_SETTING(call, first, i) ((float)(call)->attr[(first) + (i)].f)
-
 template <class R> struct pk_prepare_kernel {
     R rule;
     typename R::settings *out;

@@ -1,8 +1,8 @@
 /* pk_plan.h: the records of a plan's byte string (docs/plan-format.md says it in words).
  *
  * Little-endian.  A header, a section table, then the sections, each 8-byte aligned.  The compiler (Python) writes them,
- * plan.c validates every number in them before anything else looks.  Indices are into the section named; -1 is "none".
- * Records hold fixed-width fields only and have no padding that is not named. */
+ * core/src/plan_read.c, plan_check.c and plan_nodes.c validate every number in them before anything else looks.  Indices
+ * are into the section named; -1 is "none".  Records hold fixed-width fields only and have no padding that is not named. */
 #ifndef PK_PLAN_H
 #define PK_PLAN_H
 #include <stdint.h>

@@ -147,9 +147,6 @@ PK_INLINE pk_veci pk_loadi(const int32_t *p) {
     PK_PARTWISE r.p[i_] = *(const pk_parti_u *)(p + i_ * PK_PART_LANES);
     return r;
 }
-PK_INLINE void pk_storei(int32_t *p, pk_veci v) {
-    PK_PARTWISE *(pk_parti_u *)(p + i_ * PK_PART_LANES) = v.p[i_];
-}
 PK_INLINE pk_vec pk_set1(float x) {
     pk_vec r;
     PK_PARTWISE r.p[i_] = pk_p_set1(x);
@@ -185,7 +182,6 @@ PK_VEC1(pk_relu, pk_p_max((pk_part){0}, x))             /* keeps a NaN */
 PK_INT2(pk_addi, (pk_parti)((pk_partu)x + (pk_partu)y)) /* wraps around */
 PK_INT2(pk_subi, (pk_parti)((pk_partu)x - (pk_partu)y))
 PK_INT2(pk_andi, (x) & (y))
-PK_INT2(pk_ori, x | y)
 PK_INT2(pk_xori, x ^ y)
 /* a*b + c and c - a*b */
 PK_INLINE pk_vec pk_fma(pk_vec a, pk_vec b, pk_vec c) {
@@ -197,6 +193,30 @@ PK_INLINE pk_vec pk_fnma(pk_vec a, pk_vec b, pk_vec c) {
     pk_vec r;
     PK_PARTWISE r.p[i_] = pk_p_fnma(a.p[i_], b.p[i_], c.p[i_]);
     return r;
+}
+/* Square roots of two vectors, both correctly rounded.  A root keeps the divider busy for as long
+ * as ten multiplications take, and the multipliers stand still; so of two roots one is made here
+ * and one there.  From an estimate r of 1/sqrt(x) within 2^-14, q = x r and h = r/2 are refined
+ * together, and the remainder x - q q, which is exact, gives the last bit (P. Markstein, "IA-64 and
+ * Elementary Functions", 2000).  tests/core/test_simd.c compares every mantissa.  Other levels have
+ * no estimate that is good enough, and make both in the divider. */
+PK_INLINE void pk_sqrt2(pk_vec *a, pk_vec *b) {
+#if defined(__AVX512F__)
+    const pk_vec x = *a, half = pk_set1(0.5f);
+    const pk_vec r = {{(pk_part)_mm512_rsqrt14_ps(x.p[0])}};
+    pk_vec q = pk_mul(x, r), h = pk_mul(r, half);
+    const pk_vec e = pk_fnma(q, h, half);
+    q = pk_fma(q, e, q), h = pk_fma(h, e, h);
+    q = pk_fma(pk_fnma(q, q, x), h, q);
+    /* Where the remainder would be a denormal, and for 0, infinity, NaN and negative numbers. */
+    const __m512i place = _mm512_sub_epi32((__m512i)x.p[0], _mm512_set1_epi32(0x10000000));
+    const __mmask16 odd = _mm512_cmpge_epu32_mask(place, _mm512_set1_epi32(0x6f800000));
+    if (__builtin_expect(odd != 0, 0)) q.p[0] = (pk_part)_mm512_mask_sqrt_ps(q.p[0], odd, x.p[0]);
+    *a = q;
+#else
+    *a = pk_sqrt(*a);
+#endif
+    *b = pk_sqrt(*b);
 }
 PK_INLINE pk_veci pk_shl(pk_veci a, int n) {
     PK_PARTWISE a.p[i_] = (pk_parti)((pk_partu)a.p[i_] << n);

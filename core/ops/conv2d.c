@@ -3,7 +3,7 @@
  *
  * The work is done by core/cpu/depthwise.c where each channel has a filter of its own, else by
  * convolutions.c; here the sizes are put into their form. */
-#include "conv_sizes.h"
+#include "convolutions.h"
 #include "depthwise.h"
 
 /* Attributes stride, padding, dilation, groups stand in this order in every kernel. */

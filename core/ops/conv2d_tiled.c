@@ -2,7 +2,6 @@
  *
  * Which convolutions are computed so is the compiler's to say, by naming these kernels; they check
  * that the sizes are such and that the room suffices, and choose nothing. */
-#include "conv_sizes.h"
 #include "winograd.h"
 
 /* The sizes, where the attribute `padding` is the first, and the room for the pass.  x, w and y are

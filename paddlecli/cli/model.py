@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from paddlecli.cli.options import BatchSize, Code, Json, Override, SetFile, changes
+from paddlecli.cli.options import BatchSize, Code, Device, Json, Override, SetFile, changes
 
 if TYPE_CHECKING:
     from paddlecli.config.recipe import Recipe
@@ -74,6 +74,7 @@ def summary_command(
     length: Annotated[
         int | None, typer.Option(min=1, help="Rows of every sequence, for ragged inputs.")
     ] = None,
+    device: Device = None,
     code: Code = None,
     as_json: Json = False,
 ) -> None:
@@ -81,6 +82,7 @@ def summary_command(
 
     A multiply-add counts as two operations, and only products count.
     """
+    from paddlecli import settings
     from paddlecli.cli.output import print_json
     from paddlecli.config.plugins import load_code
     from paddlecli.engine.summary import summarize
@@ -93,7 +95,8 @@ def summary_command(
         recipe, graph = _by_name(str(model), changes(set_file, override))
     else:
         recipe, graph = _of(source, changes(set_file, override), loaded)
-    found = summarize(recipe, graph, batch_size, length)
+    with settings.flags(device=device):
+        found = summarize(recipe, graph, batch_size, length)
     if as_json:
         print_json(found.as_dict())
     else:

@@ -19,10 +19,12 @@ def command(
     stage: _Stage = STAGES[0],
     override: o.Override = None,
     set_file: o.SetFile = None,
+    device: o.Device = None,
     code: o.Code = None,
     as_json: o.Json = False,
 ) -> None:
     """Print what is built from a recipe: its network, gradients, fused steps, memory plan."""
+    from paddlecli import settings
     from paddlecli.cli.output import print_json
     from paddlecli.compiler.optimizer import optimizers
     from paddlecli.compiler.pipeline import stages
@@ -36,9 +38,9 @@ def command(
         raise UsageError(f"--stage {stage}: expected one of {', '.join(STAGES)}")
     source, overrides = o.recipe_of(config, name), o.changes(set_file, override)
     recipe = api.load_recipe(source, overrides, code=code or ())
-    with telling(recipe):
-        graph = build(recipe, fields_of(recipe))
-        text = stages(graph, optimizers(recipe), passes_for(recipe))[stage]
+    with telling(recipe), settings.flags(device=device):
+        graph, passes = build(recipe, fields_of(recipe)), passes_for(recipe)
+        text = stages(graph, optimizers(recipe), passes, recipe.train.accumulate > 1)[stage]
     if as_json:
         print_json({"schema": 1, "recipe": recipe.name, "stage": stage, "text": text})
     else:

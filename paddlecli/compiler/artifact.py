@@ -82,8 +82,8 @@ class Artifact:
             update nothing read; empty where none are kept.
         metric_states: int64 accumulators by name; zeroed before an evaluation.
         roles: what entries are for: ``train`` (list), ``evaluate``, ``predict``, and with
-            accumulation ``accumulate`` (entries of the
-            first and of further parts) and ``apply``.
+            accumulation ``accumulate`` (entries of the first and of further parts) and ``apply``,
+            which stand in the place of the one that ``train`` names.
         axes: names of the ragged axes, those that ops make included.
         notes: what the user should know before step 1 (cost of rules that move untouched rows,
             ...).

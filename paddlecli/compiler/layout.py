@@ -1,7 +1,6 @@
-"""Layouts: puts ``reorder`` nodes where a kernel takes another layout than its producer gives.
+"""Layouts: checks that every node reads tensors in the layout that its kernel takes.
 
-Every kernel of today takes and gives ``plain`` tensors, so the pass checks that this holds; blocked
-convolution kernels will state theirs.
+Every kernel takes and gives ``plain`` tensors, so the pass changes nothing and refuses another layout.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ REORDER = "reorder"
 
 
 def layout(entry: Entry) -> Entry:
-    """The entry with every tensor in a layout that its readers take.
+    """The entry, unchanged: every tensor is in the layout that its readers take.
 
     Raises:
         ConfigError: a tensor has a layout that no kernel of its readers takes.

@@ -1,8 +1,8 @@
 """From a forward graph to a plan: the passes in order, each a pure function whose result can be
 printed.
 
-``differentiate -> add_updates -> prune -> hoist -> fuse -> tiles -> layout -> recompute -> memory ->
-bytes``.
+``differentiate -> (split_accumulation) -> add_updates -> prune -> hoist -> fuse -> tiles -> layout ->
+prune -> recompute -> memory -> bytes``.
 Every pass that could be left out has a switch in :class:`Passes`; ``PADDLECLI_DEBUG=3`` prints the
 graph after each.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from paddlecli.compiler.artifact import Artifact
 from paddlecli.compiler.emit import emit
@@ -34,7 +35,7 @@ from paddlecli.graph.prune import prune
 @dataclass(frozen=True)
 class Passes:
     """Switches. ``hoist``, ``fuse`` and ``tiles`` change bits within a tolerance; the others never do.
-    ``tiles`` makes kernels that the CPU alone has (:func:`paddlecli.engine.passes.passes_for` asks).
+    ``tiles`` is for devices that have its kernels (:func:`paddlecli.engine.passes.passes_for` asks).
     ``recompute`` is a recipe's ``train.recompute``: nothing, ``auto`` or patterns of layer paths."""
 
     hoist: bool = True
@@ -92,19 +93,18 @@ def run_passes(
         if wanted:
             fused = replace(fused, entries={k: step(e) for k, e in fused.entries.items()})
             _debug(name, fused)
+    planned = partial(plan_memory, inplace=passes.inplace, views=passes.views, reuse=passes.reuse)
     recomputed: dict[str, Recomputed] = {}
     if passes.recompute != "none":
-        found = {k: recompute(e, passes.recompute, passes.batch) for k, e in fused.entries.items()}
+        how, batch = passes.recompute, passes.batch
+        found = {k: recompute(e, how, batch, planned) for k, e in fused.entries.items()}
         fused = replace(fused, entries={k: e for k, (e, _) in found.items()})
         recomputed = {k: r for k, (_, r) in found.items()}
         steps_with = {k for k, e in fused.entries.items() if e.gradients and e.loss is not None}
         trained = [r for k, r in recomputed.items() if k in steps_with]
         notes += recompute_notes(passes.recompute, trained)
         _debug("recompute", fused)
-    memory = {
-        k: plan_memory(e, inplace=passes.inplace, views=passes.views, reuse=passes.reuse)
-        for k, e in fused.entries.items()
-    }
+    memory = {k: planned(e) for k, e in fused.entries.items()}
     return Stages(graph, gradients, fused, storage, memory, recomputed, notes, passes.batch)
 
 
@@ -162,12 +162,13 @@ def stages(
     graph: Graph,
     optimizers: Mapping[str, OptimizerSpec] | None = None,
     passes: Passes = Passes(),
+    accumulate: bool = False,
 ) -> dict[str, str]:
-    """``graph``, ``gradients``, ``fused`` and ``memory`` as text."""
+    """``graph``, ``gradients``, ``fused`` and ``memory`` of what :func:`compile_graph` makes, as text."""
     from paddlecli.compiler.report import show_layouts, show_memory, show_notes
     from paddlecli.graph.show import show
 
-    done = run_passes(graph, optimizers or {}, passes)
+    done = run_passes(graph, optimizers or {}, passes, accumulate)
     return {
         "graph": show(done.graph),
         "gradients": show(done.gradients),

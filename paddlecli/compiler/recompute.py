@@ -14,11 +14,11 @@ from __future__ import annotations
 import fnmatch
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from paddlecli import ops
-from paddlecli.compiler.memory import BATCH, nominal_bytes, nominal_peak, plan_memory
+from paddlecli.compiler.memory import BATCH, MemoryPlan, nominal_bytes, nominal_peak, plan_memory
 from paddlecli.graph.ir import Entry, Item, Loop, Node, Tensor, storage_of
 
 Recompute = str | Sequence[str]
@@ -54,7 +54,12 @@ class Recomputed:
     idle: tuple[str, ...] = ()
 
 
-def recompute(entry: Entry, how: Recompute, batch: int = BATCH) -> tuple[Entry, Recomputed]:
+def recompute(
+    entry: Entry,
+    how: Recompute,
+    batch: int = BATCH,
+    planned: Callable[[Entry], MemoryPlan] = plan_memory,
+) -> tuple[Entry, Recomputed]:
     """The entry with values computed again.
 
     Args:
@@ -63,6 +68,7 @@ def recompute(entry: Entry, how: Recompute, batch: int = BATCH) -> tuple[Entry, 
             one matches is a segment, the outermost that does, and so are layers that follow each
             other; all else is kept.
         batch: samples of a batch, for which plans are compared.
+        planned: the memory plan that an entry will get.
     """
     forward = _Forward.of(entry, batch)
     if not entry.gradients or not forward.units:
@@ -70,7 +76,7 @@ def recompute(entry: Entry, how: Recompute, batch: int = BATCH) -> tuple[Entry, 
     if how != "auto":
         done, report = _rewritten(entry, forward, _named(forward, how))
         return done, replace(report, idle=_idle(forward, how, report))
-    search = _Search(entry, forward)
+    search = _Search(entry, forward, planned)
     for cuts in _schedules(forward):
         search.look(cuts)
     for place in (*_narrow(forward), *search.cuts):
@@ -92,8 +98,10 @@ def notes(how: Recompute, found: Sequence[Recomputed]) -> list[str]:
 class _Search:
     """The best cuts so far, and the entry that they give."""
 
-    def __init__(self, entry: Entry, forward: _Forward) -> None:
-        self.entry, self.forward = entry, forward
+    def __init__(
+        self, entry: Entry, forward: _Forward, planned: Callable[[Entry], MemoryPlan]
+    ) -> None:
+        self.entry, self.forward, self.planned = entry, forward, planned
         self.cuts: Cuts = ()
         self.found = entry, Recomputed()
         self.size, self.work = self._peak(entry), 0
@@ -112,7 +120,7 @@ class _Search:
             self.cuts, self.found, self.size, self.work = cuts, found, size, work
 
     def _peak(self, entry: Entry) -> int:
-        return nominal_peak(plan_memory(entry), self.forward.batch)
+        return nominal_peak(self.planned(entry), self.forward.batch)
 
 
 # -- the forward pass ------------------------------------------------------------------------------
@@ -168,7 +176,8 @@ class _Forward:
 
     Attributes:
         border: the place of the first item behind the loss.
-        makers: id of a value that may be computed again -> its unit.
+        makers: id of a value that may be computed again -> its unit. A gradient that a loss' kernel makes
+            with the loss, and that items behind add to, would lose what they added.
         readers: id of a value -> places of the items up to the loss that read it to make another.
         wanted: values that items behind the loss read, in order.
     """
@@ -187,8 +196,9 @@ class _Forward:
         made = cls(last[-1] + 1 if last else 0, batch)
         roots = {id(s) for s in _storages(entry.roots)}
         made.units = [u for u in _units(entry.items[: made.border]) if u.repeatable]
+        fixed = roots.union(*map(_written, entry.items[made.border :]))
         for unit in made.units:
-            big = [s for s in unit.writes if made.bytes(s) > SMALL and id(s) not in roots]
+            big = [s for s in unit.writes if made.bytes(s) > SMALL and id(s) not in fixed]
             made.makers |= {id(s): unit for s in big}
         for at, item in enumerate(entry.items[: made.border]):
             if not any(n.kernel.updates for n in _nodes(item)):

@@ -65,9 +65,9 @@ def read_averages(graph: Graph, storage: Storage) -> Graph:
 
 
 def split_accumulation(graph: Graph) -> Graph:
-    """A graph whose training step also exists in three pieces: gradients of the first part of a
+    """A graph with three pieces in the place of its training step: gradients of the first part of a
     batch, gradients of a further part added to them, and the update. Loss weights are those of the
-    whole batch, so the sum is the whole batch's gradient.
+    whole batch, so the sum is the whole batch's gradient. The role ``train`` still names the step.
 
     Raises:
         ConfigError: several entries train, a gradient is row-sparse, or a scan draws random numbers.
@@ -91,14 +91,14 @@ def split_accumulation(graph: Graph) -> Graph:
         )
         raise fault(node.origin, text)
     first, more, apply = (f"{step.name}.{k}" for k in ("first", "more", "apply"))
-    entries = {
-        **graph.entries,
+    pieces = {
         first: Entry(**{**vars(step), "name": first, "updates": []}),
         more: Entry(**{**vars(step), "name": more, "updates": [], "items": _adding(step)}),
         apply: Entry(apply, True, updates=list(step.updates), gradients=dict(step.gradients)),
     }
+    whole = {name: e for name, e in graph.entries.items() if e is not step}
     roles = {**graph.roles, "accumulate": [first, more], "apply": apply}
-    return replace(graph, entries=entries, roles=roles)
+    return replace(graph, entries={**pieces, **whole}, roles=roles)
 
 
 def _adding(step: Entry) -> list[Item]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from paddlecli.config.registry import METRICS
@@ -52,14 +52,6 @@ class Counts:
 
 def _runs(words: Words, n: int) -> Counter[tuple[Hashable, ...]]:
     return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
-
-
-def bleu(said: Iterable[Words], wanted: Iterable[Words], order: int = 4) -> float:
-    """BLEU of sentences against one reference each, from 0 to 100."""
-    counts = Counts(order)
-    for one, other in zip(said, wanted, strict=True):
-        counts.add(one, other)
-    return counts.score()
 
 
 @METRICS.register("bleu")

@@ -189,7 +189,7 @@ def write(
         folder.mkdir(parents=True, exist_ok=True)
     if data is not None and place != output:
         report = {"output": None, "top": None, "labels": None, "pictures": None}
-        modeldir.prepare(folder, graph, data.preprocessing(), report)
+        modeldir.prepare(folder, graph, data.preprocessing(), report, _NO_DISK)
     _save(place, found.arrays, f"converted from {weights.path.name}")
     return place
 

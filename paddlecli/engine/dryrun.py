@@ -7,6 +7,7 @@ from typing import Any
 
 from paddlecli.config.recipe import Recipe
 from paddlecli.engine import balance, initial, measures
+from paddlecli.engine.due import Due
 from paddlecli.engine.machine import Machine
 from paddlecli.engine.prepare import data_of, fields_of, loader_of, prepare
 from paddlecli.engine.report import plural
@@ -58,16 +59,15 @@ def check(recipe: Recipe) -> DryRun:
     data = data_of(recipe)
     machine = Machine(prepared.artifact)
     measures.watch_of(prepared, data.splits)
-    loader, train = loader_of(recipe, data), recipe.train
-    total = train.epochs * len(loader)
+    batches = len(loader_of(recipe, data))
     said = (prepared.learning(), balance.text(recipe, data))
     notes = (*filter(None, said), *data.spec.remarks, *prepared.artifact.notes)
     return DryRun(
         recipe.name,
         prepared.parameters,
         {name: len(split) for name, split in data.splits.items()},
-        len(loader),
-        min(total, train.max_steps or total),
+        batches,
+        Due(recipe, batches).steps,
         len(prepared.artifact.plan),
         machine.state_bytes,
         notes if start is None else (start.text(), *notes),

@@ -18,9 +18,13 @@ class Due:
         total = self.train.epochs * self.batches
         return min(total, self.train.max_steps or total)
 
+    def at_last(self, place: Place) -> bool:
+        """Whether `train.max_steps` iterations are done, or more: of a run that goes on with fewer."""
+        return self.train.max_steps is not None and place.step >= self.train.max_steps
+
     def at_end(self, place: Place) -> bool:
         """Whether the epoch, or what is trained of it, is done."""
-        return place.batch >= self.batches or place.step == self.train.max_steps
+        return place.batch >= self.batches or self.at_last(place)
 
     def until_event(self, place: Place) -> int:
         """Iterations to the next end of epoch, checkpoint or last step."""
@@ -34,7 +38,7 @@ class Due:
     def evaluation(self, place: Place, whole: bool) -> bool:
         """Whether this epoch's end is measured; `whole` if no batch of it is left."""
         epoch, every = place.epoch + 1, self.train.eval_every
-        last = epoch >= self.train.epochs or place.step == self.train.max_steps
+        last = epoch >= self.train.epochs or self.at_last(place)
         return last or (whole and bool(every) and epoch % every == 0)
 
     def save_inside(self, place: Place) -> bool:

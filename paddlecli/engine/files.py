@@ -21,7 +21,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-_GO_ON = "make room and continue with `paddlecli train --resume`; what was saved before is intact"
+GO_ON = "make room and continue with `paddlecli train --resume`; what was saved before is intact"
 ELSEWHERE = "make room, or choose another place"
 """The hint for files that a user asked for by name."""
 
@@ -32,7 +32,7 @@ def now(parts: Literal["seconds", "milliseconds"] = "seconds") -> str:
 
 
 @contextmanager
-def saving(place: Path, hint: str = _GO_ON) -> Iterator[None]:
+def saving(place: Path, hint: str = GO_ON) -> Iterator[None]:
     """Turns the operating system's refusals into errors that say what to do; `hint` is for a full disk.
 
     Raises:
@@ -77,7 +77,7 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def replace(path: Path, data: bytes, durable: bool = True, hint: str = _GO_ON) -> None:
+def replace(path: Path, data: bytes, durable: bool = True, hint: str = GO_ON) -> None:
     """Gives `path` a new content at one stroke: a reader sees the old bytes or the new ones; `hint` as in `saving`.
 
     Files that can be made again from others need not be `durable`: a power cut may then lose the newest content.

@@ -133,11 +133,10 @@ class Trainer:
     @property
     def reason(self) -> Reason | None:
         """Why nothing is left to train; None while something is."""
-        train, place = self.recipe.train, self.place
-        if place.epoch >= train.epochs:
+        place = self.place
+        if place.epoch >= self.recipe.train.epochs:
             return "epochs"
-        at_last = train.max_steps is not None and place.step >= train.max_steps
-        if at_last and (place.closed or place.batch == 0):
+        if self.due.at_last(place) and (place.closed or place.batch == 0):
             return "max_steps"
         return self.means.watch.reason(place) if place.closed or place.batch == 0 else None
 

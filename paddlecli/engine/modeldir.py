@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paddlecli.engine.checkpoint import MODEL, NOTE
-from paddlecli.engine.files import json_page, read_json, replace, replace_with, saving
+from paddlecli.engine.files import GO_ON, json_page, read_json, replace, replace_with, saving
 from paddlecli.errors import DataError, RunError
 
 if TYPE_CHECKING:
@@ -63,22 +63,28 @@ class Model:
 
 
 def prepare(
-    folder: Path, graph: Graph, preprocessing: Mapping[str, Any], report: Mapping[str, Any]
+    folder: Path,
+    graph: Graph,
+    preprocessing: Mapping[str, Any],
+    report: Mapping[str, Any],
+    hint: str = GO_ON,
 ) -> None:
-    """Writes everything but the weights."""
+    """Writes everything but the weights; `hint` is for a full disk."""
     from paddlecli.config.dump import to_yaml
     from paddlecli.graph.serialize import to_yaml as graph_text
 
     reading = {k: v for k, v in preprocessing.items() if k != "labels"}
-    reading["vocabularies"] = _write_vocabularies(folder, preprocessing.get("vocabularies", {}))
+    reading["vocabularies"] = _write_vocabularies(
+        folder, preprocessing.get("vocabularies", {}), hint
+    )
     if "entities" in preprocessing:
-        reading["entities"] = _write_entities(folder, preprocessing["entities"])
-    with saving(folder):
+        reading["entities"] = _write_entities(folder, preprocessing["entities"], hint)
+    with saving(folder, hint):
         folder.mkdir(exist_ok=True)
-    replace(folder / GRAPH, graph_text(graph).encode())
-    replace(folder / PREPROCESSING, to_yaml(reading).encode())
-    replace(folder / LABELS, json_page(preprocessing.get("labels", {})))
-    replace(folder / REPORT, json_page(report))
+    replace(folder / GRAPH, graph_text(graph).encode(), hint=hint)
+    replace(folder / PREPROCESSING, to_yaml(reading).encode(), hint=hint)
+    replace(folder / LABELS, json_page(preprocessing.get("labels", {})), hint=hint)
+    replace(folder / REPORT, json_page(report), hint=hint)
 
 
 def needed(graph: Graph) -> list[str]:
@@ -102,27 +108,28 @@ def abilities(graph: Graph) -> frozenset[str]:
     return frozenset(graph.roles) | ({"samples"} if drawn else set())
 
 
-def _write_vocabularies(folder: Path, tables: Mapping[str, Any]) -> dict[str, Any]:
+def _write_vocabularies(folder: Path, tables: Mapping[str, Any], hint: str) -> dict[str, Any]:
     """Writes the words to files; gives the files' names and the entries for unknown words."""
     found = {}
     for number, (name, table) in enumerate(tables.items()):
         plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name)
         file = f"{plain}.txt" if plain == name else f"{plain}-{number}.txt"
-        with saving(folder / VOCABULARIES):
+        with saving(folder / VOCABULARIES, hint):
             (folder / VOCABULARIES).mkdir(parents=True, exist_ok=True)
-        replace(folder / VOCABULARIES / file, "".join(f"{w}\n" for w in table["words"]).encode())
+        words = "".join(f"{w}\n" for w in table["words"]).encode()
+        replace(folder / VOCABULARIES / file, words, hint=hint)
         found[name] = {"file": file, "unknown": table["unknown"]}
     return found
 
 
-def _write_entities(folder: Path, tables: Mapping[str, Any]) -> dict[str, str]:
+def _write_entities(folder: Path, tables: Mapping[str, Any], hint: str) -> dict[str, str]:
     """Writes the tables to files; gives the files' names. Readers choose plain names for tables."""
     from paddlecli.data.entities import Entities
 
-    with saving(folder / ENTITIES):
+    with saving(folder / ENTITIES, hint):
         (folder / ENTITIES).mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        replace(folder / ENTITIES / f"{name}.jsonl", Entities.of(table).text().encode())
+        replace(folder / ENTITIES / f"{name}.jsonl", Entities.of(table).text().encode(), hint=hint)
     return {name: f"{name}.jsonl" for name in tables}
 
 
@@ -232,8 +239,8 @@ def read_weights(path: Path) -> tuple[dict[str, NDArray[np.generic]], dict[str, 
 
     if not path.is_file():
         raise RunError(
-            f"{path}: missing: no checkpoint has been saved yet",
-            hint="let the training reach its first checkpoint",
+            f"{path}: missing: no checkpoint has been saved yet, or a conversion was cut short",
+            hint="let the training reach its first checkpoint, or convert once more",
         )
     try:
         with safe_open(path, framework="numpy") as file:

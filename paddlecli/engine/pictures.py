@@ -77,9 +77,12 @@ class Picture:
 
     @property
     def most(self) -> int:
-        """How many a grid holds."""
+        """How many a grid of as many columns as lines holds."""
         high, wide = (s + _GAP for s in self.size)
-        return max(1, _MOST_PIXELS // (high * wide))
+        side = math.isqrt(_MOST_PIXELS // (high * wide))
+        while side > 1 and (side * high + _GAP) * (side * wide + _GAP) > _MOST_PIXELS:
+            side -= 1
+        return max(1, side) ** 2
 
     def grid(self, rows: Sequence[NDArray[Any]], columns: int = 0) -> Bytes:
         """All rows in one picture, from left to right and down; about as many `columns` as lines if

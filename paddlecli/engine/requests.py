@@ -114,21 +114,21 @@ def iteration(artifact: Artifact, loop: Sequence[str], accumulate: int) -> tuple
             "the network has no entry that trains",
             hint="give it a loss and the recipe an optimizer",
         )
+    if accumulate > 1:
+        if not roles.get("accumulate") or not roles.get("apply") or loop:
+            raise ConfigError(
+                "train.accumulate needs a network with one training step",
+                hint="set train.accumulate to 1",
+            )
+        first, more = (artifact.entries[n] for n in roles["accumulate"])
+        parts = [Call(more if i else first, i, accumulate) for i in range(accumulate)]
+        return (*parts, Call(artifact.entries[roles["apply"]]))
     unknown = [n for n in names if n not in artifact.entries]
     if unknown:
         raise ConfigError(
             f"train.loop: no entry `{unknown[0]}`", hint=f"there are {', '.join(artifact.entries)}"
         )
-    if accumulate == 1:
-        return tuple(Call(artifact.entries[n]) for n in names)
-    if not roles.get("accumulate") or not roles.get("apply") or loop:
-        raise ConfigError(
-            "train.accumulate needs a network with one training step",
-            hint="set train.accumulate to 1",
-        )
-    first, more = (artifact.entries[n] for n in roles["accumulate"])
-    parts = [Call(more if i else first, i, accumulate) for i in range(accumulate)]
-    return (*parts, Call(artifact.entries[roles["apply"]]))
+    return tuple(Call(artifact.entries[n]) for n in names)
 
 
 class Weights:

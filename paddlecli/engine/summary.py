@@ -226,7 +226,8 @@ class _Table:
         places = list(_places(whole.items))
         forward = {id(p.node) for p in _places(entry.items)}
         makers: dict[int, str] = {}
-        again = self.stages.recomputed.get(entry.name, Recomputed())
+        run = next(iter(self.stages.fused.roles.get("accumulate", ())), entry.name)
+        again = self.stages.recomputed.get(run, Recomputed())
         freed = {t.name for t in again.again}
         for p in (*places, *self._again(again)):
             if p.row in self.rows:

@@ -289,13 +289,10 @@ class Graph:
     labels: tuple[str, ...] = ()
     """Inputs that a prediction does not need."""
 
-    def initial_values(self, seed: int) -> dict[str, Any]:
-        """Arrays of all parameters and states before training, by name."""
-        return dict(self.starts(seed))
-
     def starts(self, seed: int, zeros: bool = True) -> Iterator[tuple[str, Any]]:
-        """The same name by name: who takes them one at a time never holds them all. Without
-        ``zeros`` only those that are not 0 everywhere: new memory is, and stays untouched."""
+        """Arrays of all parameters and states before training, name by name: who takes them one at a
+        time never holds them all. Without ``zeros`` only those that are not 0 everywhere: new memory
+        is, and stays untouched."""
         import numpy as np
 
         from paddlecli.models.initializers import initialise, is_zero

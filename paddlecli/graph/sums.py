@@ -79,8 +79,19 @@ class Sums:
 
     def add_into(self, into: Tensor, grad: Tensor, writer: Writer) -> None:
         """``into`` += ``grad``: by its writer, or by a copy where others read ``grad`` too."""
-        if writer is None or not _redirect(*writer, grad, into):
+        if writer is None or self._is_ahead(writer[0], into) or not _redirect(*writer, grad, into):
             self.copy(grad, into, add=True)
+
+    def _is_ahead(self, node: Node, into: Tensor) -> bool:
+        """Whether a node stands before the one that assigns ``into``, as where a rule gives one tensor
+        two gradients (x in x * x) and the first was summed with an older one behind both."""
+        places = {id(s) for s in storage_of(into)}
+        for item in reversed(self.sink):
+            if item is node:
+                return False
+            if any(id(s) in places for t in item.outputs for s in storage_of(t)):
+                return True
+        return False
 
     def summed(self, a: Tensor, b: Tensor) -> Tensor:
         """a + b in a new tensor."""

@@ -21,23 +21,33 @@ class Device:
         return f"{self.kind}:{self.index}" if self.kind == "cuda" else self.kind
 
 
-def device(name: str | None = None, threads: int | None = None) -> Device:
-    """The device of that name (``cpu``, ``cuda``, ``cuda:1``, ``auto``); without a name that of the settings.
+def named(name: str | None = None) -> tuple[str, int]:
+    """Kind and number of the device of that name (``cpu``, ``cuda``, ``cuda:1``, ``auto``), which need not be
+    there; without a name that of the settings.
 
     ``cuda-emulated`` runs the CUDA kernels on the host where that library was built; ``auto`` is the CPU.
 
     Raises:
         UsageError: not a device's name.
-        ResourceError: this installation has no backend for it, or this machine no such device.
     """
     name = settings.device() if name is None else name
-    count = threads or settings.threads()
     kind, _, number = name.partition(":")
     if kind not in ("auto", *native.BACKENDS) or (
         number and not (kind == "cuda" and number.isdecimal())
     ):
         raise UsageError(f"unknown device {name!r}", hint="cpu, cuda, cuda:1 or auto")
-    kind = "cpu" if kind == "auto" else kind
+    return "cpu" if kind == "auto" else kind, int(number or 0)
+
+
+def device(name: str | None = None, threads: int | None = None) -> Device:
+    """The device of that name, ready to be used; see :func:`named`.
+
+    Raises:
+        UsageError: not a device's name.
+        ResourceError: this installation has no backend for it, or this machine no such device.
+    """
+    kind, number = named(name)
+    count = threads or settings.threads()
     if kind != "cpu":
-        native.use_device(kind, int(number or 0))
-    return Device(kind, int(number or 0), count)
+        native.use_device(kind, number)
+    return Device(kind, number, count)

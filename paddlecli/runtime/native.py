@@ -50,11 +50,8 @@ class Info:
 
 @dataclass(frozen=True)
 class Counters:
-    """Counts since the library was loaded, and bytes of its pools."""
+    """Counts since the library was loaded: those of `pk_counters` that are read here."""
 
-    allocations: int
-    used: int
-    peak: int
     plans: int
     steps: int
     allocations_in_steps: int
@@ -103,6 +100,14 @@ def library_name(backend: str = "cpu") -> str:
 def library_path(backend: str) -> Path:
     """Where the library of a backend should lie."""
     return folder() / library_name(backend)
+
+
+def installed(backend: str) -> bool:
+    """Whether this installation has the library of a backend."""
+    try:
+        return library_path(backend).is_file()
+    except ResourceError:
+        return False
 
 
 @cache
@@ -260,7 +265,7 @@ def info(backend: str = "cpu") -> Info:
 
 
 def counters(backend: str = "cpu") -> Counters:
-    """Allocations, bytes, plans and steps since the library was loaded."""
+    """Plans, steps and allocations in them since the library was loaded."""
     found = ffi().new("pk_counters *")
     lib(backend).pk_get_counters(found)
     return Counters(*(getattr(found, name) for name in Counters.__dataclass_fields__))

@@ -314,6 +314,19 @@ def test_a_disk_without_room(
     assert output.read_bytes() == b"before"
 
 
+def test_a_disk_without_room_for_a_folder(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The advice is not that of a training."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limit[1]))
+    try:
+        said = failing(capsys, 7, source, *TO, "--output", tmp_path / "model")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert "the disk is full" in said and "make room, or write somewhere else" in said
+
+
 class Evil:
     """Unpickled, it would leave a trace."""
 

@@ -33,7 +33,7 @@ def test_no_cuda_library(tmp_path: Path) -> None:
     for arguments in (
         ("train", recipe(tmp_path), "--run-dir", "other"), ("train", recipe(tmp_path), "--dry-run"),
         ("train", "--resume", "out"), ("evaluate", "out"), ("predict", "out", "--field", "x=[1,2,3,4,5,6]"),
-        ("bench", recipe(tmp_path), "--steps", "2"),
+        ("bench", recipe(tmp_path), "--steps", "2"), ("model", "summary", recipe(tmp_path)),
     ):  # fmt: skip
         message = ask(tmp_path, *arguments, "--device", "cuda:0", code=7, env=env).stderr
         assert f"{core / native.library_name('cuda')} is missing" in message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,20 @@ from null.world import draw, graph_of, recipe_of
 from road import Road, same
 
 from paddlecli.compiler.groups import OptimizerSpec
-from paddlecli.compiler.memory import MemoryPlan, nominal_bytes, nominal_peak, placed
+from paddlecli.compiler.memory import BATCH, MemoryPlan, nominal_bytes, nominal_peak, placed
 from paddlecli.compiler.optimizer import optimizers
 from paddlecli.compiler.pipeline import Passes, Stages, run_passes
 from paddlecli.compiler.recompute import SMALL, Recomputed
 from paddlecli.compiler.report import show_memory
+from paddlecli.config.registry import LOSSES
 from paddlecli.data.opening import open_dataset
 from paddlecli.engine.passes import passes_for
 from paddlecli.engine.prepare import fields_of, prepare
 from paddlecli.engine.summary import summarize
 from paddlecli.errors import ConfigError
-from paddlecli.graph.ir import Entry, Graph, Loop, flat, storage_of
+from paddlecli.graph.ir import Entry, Graph, Loop, Tensor, flat, storage_of
+from paddlecli.models import network as written
+from paddlecli.models.losses import finish
 
 Network = tuple[Graph, dict[str, OptimizerSpec]]
 Load = Callable[[str], Network]
@@ -263,6 +267,13 @@ def test_the_batch_decides(tmp_path: Any) -> None:
         assert peak(mine, batch) <= peak(other, batch)
 
 
+def test_plans_are_compared_as_they_will_be(networks: dict[str, Network]) -> None:
+    """Where no memory is used twice, a second run only adds to it."""
+    network = networks["resnet"]
+    assert found(network, Passes(recompute="auto"))[1].again
+    assert not found(network, Passes(recompute="auto", reuse=False))[1].again
+
+
 def test_what_saves_nothing_says_so(tmp_path: Any) -> None:
     """Layers that are frozen, a network without a value worth it."""
     frozen = NETWORKS["resnet"].replace(
@@ -323,6 +334,48 @@ def test_parts_of_a_batch(tmp_path: Any) -> None:
         results.append(road.everything())
     same(*results)
     assert all(road.stages.recomputed[f"train_step.{p}"].again for p in ("first", "more"))
+
+
+TWO_LOSSES = """
+name: two
+data:
+  name: generated
+  fields: [{name: x, shape: [6]}, {name: y, dtype: int64, classes: 5, role: label}]
+model:
+  inputs: {x: {shape: [6]}, y: {dtype: int64, below: 5, role: label}}
+  layers: [{fc: {size: 5}, from: x, name: scores}]
+  loss: {two_losses: {}, from: [scores, y]}
+optimizer: {name: sgd, learning_rate: 0.1}
+"""
+
+
+def two_losses(net: written.Network, scores: Tensor, label: Tensor) -> Tensor:
+    """Two losses of the same scores."""
+    attrs: Any = {"soft_label": False, "axis": -1}
+    with net.layer("two_losses"):
+        one, other = (
+            net.apply(
+                "softmax_with_cross_entropy", scores, label, None, **attrs, ignore_index=ignored
+            )[0]
+            for ignored in (-100, 1)
+        )
+        return finish(net, net.apply("add", one, other), scores, label)
+
+
+def test_a_gradient_made_with_the_loss(monkeypatch: Any, tmp_path: Path) -> None:
+    """A later node adds to it; made a second time, it would lose that."""
+    monkeypatch.setattr(LOSSES, "_entries", {**LOSSES._entries})
+    LOSSES.register("two_losses")(two_losses)
+    monkeypatch.setattr(
+        "paddlecli.compiler.recompute.SMALL", BATCH * 4 * 4
+    )  # below the scores' alone
+    recipe = recipe_of(TWO_LOSSES, tmp_path)
+    network = graph_of(recipe), optimizers(recipe)
+    off, on = Passes(), Passes(recompute=("*",))
+    nodes = list(flat(run_passes(*network, off).fused.entries["train_step"].items))
+    (both,) = (n for n in nodes if n.kernel.name == "forward_backward")
+    assert any("dx" in n.accumulate and n.results["dx"] is both.results["dx"] for n in nodes)
+    same(trained(network, on, poison=True), trained(network, off))
 
 
 def test_every_small_network(load: Load) -> None:

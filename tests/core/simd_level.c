@@ -2,7 +2,6 @@
 
 #include "pk_kernel.h"
 #include "pk_simd.h"
-#include "update_vectors.h"
 
 #define APPLY PK_LEVEL_NAME(simd_apply)
 #define REDUCE PK_LEVEL_NAME(simd_reduce)

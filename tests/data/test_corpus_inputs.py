@@ -85,6 +85,7 @@ def test_nothing_to_translate(tmp_path: Path, text: str) -> None:
     ("next", "It's 1,000.5 well-known... 'quoted' dogs'", "It 's 1,000.5 well-known ... ' quoted ' dogs '"),
     ("next", "it 's don 't", "it 's don 't"),
     ("previous", "qu'il aujourd'hui", "qu' il aujourd' hui"),
+    ("previous", "l'e\u0301cole", "l' \u00e9cole"),
     ("apart", "geht's [so]", "geht ' s [ so ]"),
 ])  # fmt: skip
 def test_words_as_moses_cuts_them(apostrophe: str, text: str, cut: str) -> None:

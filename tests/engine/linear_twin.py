@@ -78,7 +78,7 @@ def started(recipe: Recipe, path: Path, **more: Any) -> tuple[Arrays, Arrays]:
     from paddlecli.engine.prepare import prepare
 
     graph = prepare(recipe, fields_of(recipe)).graph
-    before = graph.initial_values(recipe.train.seed)
+    before = dict(graph.starts(recipe.train.seed))
     fit(recipe, Options(run_dir=path, **more))
     return before, load_file(path / "model" / "model.safetensors")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from paddlecli.compiler.pipeline import run_passes
 from paddlecli.config.load import load_recipe
 from paddlecli.data.opening import describe
 from paddlecli.engine.api import evaluate, fit
-from paddlecli.engine.bleu import Bleu, bleu
+from paddlecli.engine.bleu import Bleu, Counts, Words
 from paddlecli.graph.ir import Loop
 from paddlecli.models.build import build
 
@@ -59,6 +60,13 @@ WANTED = {
     "none": 0.0,
     "repeated": 18.105677316673678,
 }
+
+
+def bleu(said: Iterable[Words], wanted: Iterable[Words]) -> float:
+    counts = Counts()
+    for one, other in zip(said, wanted, strict=True):
+        counts.add(one, other)
+    return counts.score()
 
 
 @pytest.mark.parametrize("name", SAID)

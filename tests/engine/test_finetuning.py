@@ -262,7 +262,7 @@ def test_the_shipped_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     graph_recipe = load_recipe(
         "own_data/finetune_pictures", [*common, "~train.init_from", "~train.init_skip"]
     )
-    before = dict(build(graph_recipe, fields_of(graph_recipe)).initial_values(7))
+    before = dict(build(graph_recipe, fields_of(graph_recipe)).starts(7))
     before |= {"fc/w": np.zeros((512, 1000), np.float32), "fc/b": np.zeros(1000, np.float32)}
     save_file(before, tmp_path / "resnet18.safetensors")
     recipe = load_recipe(

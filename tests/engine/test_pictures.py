@@ -250,8 +250,8 @@ def test_colours_in_a_grid() -> None:
 
 
 def test_a_grid_is_bounded(tmp_path: Path) -> None:
-    """Pictures of 4998 pixels a side, of which four fill a grid; it is written with those four."""
-    album = Album(Picture("y", size=(4998, 4998)), None, tmp_path / "grid.png")
+    """Pictures of 4997 pixels a side, of which four fill a grid; it is written with those four."""
+    album = Album(Picture("y", size=(4997, 4997)), None, tmp_path / "grid.png")
     with pytest.raises(UsageError, match="5 pictures are too many for one, at most 4 fit"):
         album.expect(5)
     album.expect(4)

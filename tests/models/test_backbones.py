@@ -250,7 +250,7 @@ def test_three_steps_a_prediction_and_the_weights_again(
     result = fit("own_data/pictures", settings, run_dir=tmp_path / "run")
     assert result.steps == 3
     model = open_model(tmp_path / "run" / "model")
-    first = model.graph.initial_values(0)
+    first = dict(model.graph.starts(0))
     still = [n for n in model.graph.parameters if np.array_equal(first[n], model.values[n])]
     assert still == []
     again = evaluate(tmp_path / "run")

@@ -93,7 +93,7 @@ def test_all_frozen_is_an_error(tmp_path: Path) -> None:
 def test_first_values_that_do_not_fit_name_the_parameter(tmp_path: Path) -> None:
     graph = graph_of(recipe("a/w: {initializer: {assign: {values: [1, 2]}}}", tmp_path))
     with pytest.raises(ConfigError, match="a/w: initialiser `assign`: 2 values for shape"):
-        graph.initial_values(1)
+        dict(graph.starts(1))
 
 
 def test_settings_are_stored_with_the_network(tmp_path: Path) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from paddlecli.compiler.pipeline import Stages
+from paddlecli.compiler.optimizer import optimizers
+from paddlecli.compiler.pipeline import Stages, run_passes
 from paddlecli.graph.ir import Entry, Rows, flat, storage_of
 
 from .conftest import Compiled
 from .executor import Batch, Params, Run
 from .kernels import Array
-from .world import SMALL, draw, fresh, gradients_of
+from .world import SMALL, draw, fresh, gradients_of, graph_of, recipe_of
 
 STEP = 1e-5
 MOST = 24
@@ -166,3 +168,27 @@ def test_a_node_never_writes_two_gradients_to_one_place(compiled: Compiled) -> N
     for node in flat(learn.items):
         places = [id(s) for t in node.outputs for s in storage_of(t)]
         assert len(places) == len(set(places)), node
+
+
+SQUARES = """
+name: squares
+data:
+  name: generated
+  fields: [{name: x, shape: [3]}, {name: y, shape: [1], role: label}]
+model:
+  inputs: {x: {shape: [3]}, y: {shape: [1], role: label}}
+  layers:
+    - {fc: {size: 4}, from: x, name: a}
+    - {mul: {}, from: [a, a], name: b}
+    - {add: {}, from: [a, b]}
+    - {fc: {size: 1}, name: prediction}
+  loss: {square_error_cost: {}, from: [prediction, y]}
+optimizer: {name: sgd, learning_rate: 0.1}
+"""
+
+
+def test_two_gradients_of_one_rule_beside_an_older_one(tmp_path: Path) -> None:
+    """a + a * a: the sum's own gradient is passed on, so a's is summed anew, behind both of a * a."""
+    recipe = recipe_of(SQUARES, tmp_path)
+    stages = run_passes(graph_of(recipe), optimizers(recipe))
+    check(stages, draw(stages.graph, 5))

@@ -321,7 +321,7 @@ def fresh(stages: Stages, seed: int = 1) -> Params:
     chance."""
     params = Params(stages.storage)
     rng = np.random.default_rng(seed)
-    params.fill(stages.graph.initial_values(seed))
+    params.fill(dict(stages.graph.starts(seed)))
     for name, t in stages.graph.parameters.items():
         if t.spec.ndim == 1:
             params.array(name)[...] += rng.uniform(-0.3, 0.3, params.array(name).shape)

@@ -172,15 +172,6 @@ class Field:
             return None, ()
         return len(table.table), table.table.words
 
-    @property
-    def unknown_id(self) -> int | None:
-        """The id that stands for unknown words or categories."""
-        for chain in self.chains:
-            step = chain.find(VocabularyIds) or chain.find(CategoryIds)
-            if step is not None and step.table.unknown is not None:
-                return int(step.table.ids[step.table.unknown])
-        return None
-
     def freeze(self) -> dict[str, Any]:
         """The field with what it learned, as plain data."""
         p = self._preprocess

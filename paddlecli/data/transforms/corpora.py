@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -75,7 +76,7 @@ _JOINED = {
 @TRANSFORMS.register("moses_words")
 class MosesWords(Transform):
     """Cuts a text much as the tokeniser of Moses cut the corpora of translation: marks stand apart,
-    words with hyphens and numbers such as 1,000.5 stay whole. A text that is cut already stays so.
+    words with hyphens and numbers such as 1,000.5 stay whole.
 
     Args:
         apostrophe: which word one between letters goes with: the `next` as in English (it 's), the
@@ -98,6 +99,7 @@ class MosesWords(Transform):
         return Values("words", [self._cut(text) for text in values.rows])
 
     def _cut(self, text: str) -> list[str]:
+        text = unicodedata.normalize("NFC", text)  # an accent of its own is a part of its letter
         for escaped, plain in _PLAIN.items():
             text = text.replace(escaped, plain)
         return [word.translate(self.escapes) for word in self.pattern.findall(text)]

@@ -8,7 +8,14 @@ from peers._case import Batch, Case, Step, trained
 from peers._sequences import mask, padded
 from torch import Tensor, nn
 
-CASE = Case("bench/sentiment_cnn", batch=128, steps=6, speed=1.8, variants=("eager", "packed"))
+CASE = Case(
+    "bench/sentiment_cnn",
+    batch=128,
+    steps=6,
+    speed=1.8,
+    variants=("eager", "packed"),
+    against="torch eager",
+)
 WINDOWS = ((-1, 0, 1), (-2, -1, 0, 1))
 
 
