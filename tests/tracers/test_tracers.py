@@ -183,7 +183,7 @@ def test_resident_is_streamed(name: str) -> None:
     same(mine, theirs)
 
 
-EPOCHS = 20
+EPOCHS = 30
 
 
 @pytest.mark.parametrize("name", NAMES)
