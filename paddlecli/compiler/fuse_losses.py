@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from paddlecli import ops
 from paddlecli.graph.ir import Entry, Item, Loop, Node, Tensor, flat, storage_of
+from paddlecli.ops import softmax_with_cross_entropy
 
-_OP = "softmax_with_cross_entropy"
+OP = softmax_with_cross_entropy.OP
 _SAVED = "stats"
 """What the forward kernel leaves for the backward one alone."""
 
@@ -33,7 +33,7 @@ def fuse_losses(entry: Entry) -> Entry:
 
 def _is_plain(node: Node) -> bool:
     """A loss of hard labels along the last axis."""
-    if node.kernel.full_name != f"{_OP}.forward" or node.guard is not None or node.accumulate:
+    if node.kernel is not OP.forward or node.guard is not None or node.accumulate:
         return False
     last = node.args["x"].spec.ndim - 1
     return not node.attrs["soft_label"] and node.attrs["axis"] in (-1, last)
@@ -50,7 +50,7 @@ def _gradient(node: Node, items: list[Item], kept: set[int]) -> Node | None:
     back = readers[0]
     same = all(back.args[p] is node.args[p] for p in ("x", "label", "weight"))
     plain = back.guard is None and not back.accumulate and back.attrs == node.attrs
-    return back if back.kernel.full_name == f"{_OP}.backward_x" and same and plain else None
+    return back if back.kernel is OP.backward_x and same and plain else None
 
 
 @dataclass
@@ -100,7 +100,6 @@ def _joined(items: list[Item], node: Node, back: Node) -> list[Item] | None:
         return None
     args = {p: back.args[p] for p in ("x", "label", "weight", "dloss")}
     results = {"loss": node.results["loss"], "dx": back.results["dx"]}
-    kernel = ops.get(_OP).forward_backward  # type: ignore[attr-defined]
     attrs = {"ignore_index": node.attrs["ignore_index"]}
-    both = Node(kernel, args, results, attrs, node.origin)
+    both = Node(OP.forward_backward, args, results, attrs, node.origin)
     return [*items[:at], *early, both, *late, *items[end + 1 :]]

@@ -546,21 +546,10 @@ def test_weights_of_another_run(tmp_path: Path) -> None:
     """`--init-from`: the same network starts where the other ended; another head is refused with a table."""
     name = recipe(tmp_path)
     call(tmp_path, "train", name, "--run-dir", "first", "-q", "--epochs", "40")
-    more = strict(
-        call(
-            tmp_path,
-            "train",
-            name,
-            "--run-dir",
-            "more",
-            "--init-from",
-            "first",
-            "--json",
-            "--epochs",
-            "1",
-        ).stdout
-    )
-    fresh = strict(call(tmp_path, "train", name, "--json", "--epochs", "1").stdout)
+    start = ("--init-from", "first")
+    once = ("--json", "--epochs", "1")
+    more = strict(call(tmp_path, "train", name, "--run-dir", "more", *start, *once).stdout)
+    fresh = strict(call(tmp_path, "train", name, *once).stdout)
     assert more["metrics"]["train"]["loss"] < fresh["metrics"]["train"]["loss"]
     kept = json.loads((tmp_path / "more" / "run.json").read_text())["init_from"]
     assert (
@@ -582,27 +571,12 @@ def test_weights_of_another_run(tmp_path: Path) -> None:
         ["missing", "scores/b", "4", "-"], ["missing", "scores/w", "8x4", "-"],
     ]  # fmt: skip
     assert "--allow-partial" in refused and not (tmp_path / "runs" / "other").exists()
-    done = call(
-        tmp_path,
-        "train",
-        other,
-        "--run-dir",
-        "part",
-        "--init-from",
-        "first",
-        "--allow-partial",
-        "-o",
-        "~metrics",
-    )
+    partly = (*start, "--allow-partial")
+    done = call(tmp_path, "train", other, "--run-dir", "part", *partly, "-o", "~metrics")
     assert "2 arrays taken, 4 not" in done.stderr and "taken       fc1/w" in done.stderr
     kept = json.loads((tmp_path / "part" / "run.json").read_text())["init_from"]
     assert kept["taken"] == ["fc1/b", "fc1/w"] and kept["initial"] == ["scores/b", "scores/w"]
     assert kept["not_taken"] == ["logits/b", "logits/w"]
     nothing = recipe(tmp_path, DIGITS.replace("size: 8", "size: 9").replace("name: logits", "name: out")
                      .replace("[logits, y]", "[out, y]"), "nothing.yaml")  # fmt: skip
-    assert (
-        "not one array fits"
-        in call(
-            tmp_path, "train", nothing, "--init-from", "first", "--allow-partial", code=5
-        ).stderr
-    )
+    assert "not one array fits" in call(tmp_path, "train", nothing, *partly, code=5).stderr
