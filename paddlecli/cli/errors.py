@@ -6,6 +6,7 @@ went away (`| head -1`), as for any program that SIGPIPE ends.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
@@ -35,7 +36,9 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
         code = _report(error, _options(arguments))
         end_streams()
     except OSError as broken:
-        # nobody can be told: stderr is gone too
+        # nobody can be told: stderr is gone too, and Python must not try again when it ends
+        with contextlib.suppress(OSError):
+            end_streams()
         return BROKEN_PIPE if isinstance(broken, BrokenPipeError) else _code(error)
     return code
 
